@@ -1,0 +1,15 @@
+# What every target of the project is compiled with.
+add_library(headrace_flags INTERFACE)
+target_compile_options(headrace_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-missing-field-initializers
+  -ffp-contract=off # A fused multiply-add stands where the source says so, and nowhere else.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-pedantic> # TRY is a statement expression; gcc offers no narrower switch.
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Wno-gnu-statement-expression -Wno-gnu-zero-variadic-macro-arguments>)
+if(HEADRACE_WERROR)
+  target_compile_options(headrace_flags INTERFACE -Werror)
+endif()
+if(HEADRACE_SANITIZE)
+  target_compile_options(headrace_flags INTERFACE -fsanitize=${HEADRACE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(headrace_flags INTERFACE -fsanitize=${HEADRACE_SANITIZE})
+endif()

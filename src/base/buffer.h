@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/budget.h"
+#include "base/result.h"
+#include "base/views.h"
+
+namespace headrace {
+
+/// Page-aligned zeroed memory that holds its Reservation: what direct I/O and wide loads want. Move-only; freed when
+/// destroyed. The address never changes while it lives.
+class AlignedMemory {
+ public:
+  static constexpr size_t kAlignment = 4096;
+
+  /// Reserves and maps `bytes` rounded up to whole pages. kBudget when either is refused.
+  static Result<AlignedMemory> allocate(Budget& budget, size_t bytes, const char* purpose);
+
+  AlignedMemory() = default;
+  AlignedMemory(AlignedMemory&& other) noexcept;
+  AlignedMemory& operator=(AlignedMemory&& other) noexcept;
+  ~AlignedMemory();
+
+  std::byte* data() const { return data_; }
+  size_t size_bytes() const { return size_bytes_; }
+  std::span<std::byte> bytes() const { return {data_, size_bytes_}; }
+
+ private:
+  Reservation reservation_;
+  std::byte* data_ = nullptr;
+  size_t size_bytes_ = 0;
+};
+
+/// A budgeted matrix of T (zeroed at allocation). Rows start at multiples of 64 bytes.
+template <class T>
+class Matrix {
+ public:
+  static Result<Matrix> allocate(Budget& budget, size_t rows, size_t cols, const char* purpose) {
+    constexpr size_t kElementsPerLine = 64 / sizeof(T);
+    const size_t stride = (cols + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
+    size_t bytes = 0;
+    if (stride < cols || __builtin_mul_overflow(rows, stride * sizeof(T), &bytes)) {
+      return error(Code::kBudget, "%s: a matrix of %zu x %zu does not fit any memory", purpose, rows, cols);
+    }
+    Matrix matrix;
+    matrix.memory_ = TRY(AlignedMemory::allocate(budget, bytes, purpose));
+    matrix.view_ = MatrixView<T>(reinterpret_cast<T*>(matrix.memory_.data()), rows, cols, stride);
+    return matrix;
+  }
+
+  MatrixView<T> view() const { return view_; }
+  std::span<T> row(size_t row) const { return view_.row(row); }
+  size_t rows() const { return view_.rows(); }
+  size_t cols() const { return view_.cols(); }
+  size_t size_bytes() const { return memory_.size_bytes(); }
+
+ private:
+  AlignedMemory memory_;
+  MatrixView<T> view_;
+};
+
+}  // namespace headrace

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace headrace {
+
+/// Bytes [offset, offset + size) of a file.
+struct ByteRange {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  uint64_t end() const { return offset + size; }
+};
+
+/// A file open for reading at any place. Reads may come from several threads at once.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+
+  virtual const std::string& path() const = 0;
+  /// Size when it was opened.
+  virtual uint64_t size_bytes() const = 0;
+  /// Offset, length and address of every read must be multiples of this; 1 where the file takes any.
+  virtual size_t block_bytes() const = 0;
+  /// Whether reads bypass the page cache.
+  virtual bool is_direct() const = 0;
+
+  /// One attempt: the number of bytes read, 0 at the end of the file, fewer than asked for when the system felt like it
+  /// (interruptions included: it returns 0 < n < size, or retries by itself when nothing was read). kIo with the
+  /// system's reason when the read failed.
+  virtual Result<size_t> read_some(uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+enum class ReadMode : uint8_t {
+  kBuffered,  ///< Through the page cache; any offset and length.
+  kDirect,    ///< Past the page cache; where the file system refuses, buffered reads that drop their pages behind them.
+};
+
+/// Opens files; tests put their own in to make reads fail, shorten or stall. Must be callable from the opening thread.
+using FileOpener = std::function<Result<std::unique_ptr<ReadableFile>>(const std::string& path, ReadMode mode)>;
+
+/// The real one. kIo when the file cannot be opened, with the system's reason.
+Result<std::unique_ptr<ReadableFile>> open_file(const std::string& path, ReadMode mode);
+
+/// Reads exactly `out` from `offset`, continuing after short reads. `out` need not be aligned to anything unless
+/// block_bytes() > 1, where offset, length and address must be. Reading past the end is kFormat ("file ends N bytes
+/// early"); a failing read is kIo.
+Status read_exactly(ReadableFile& file, uint64_t offset, std::span<std::byte> out);
+
+/// Reads a whole small file (configs, tokenizers): kFormat when it is larger than `size_bytes_max`.
+Result<std::string> read_text_file(const FileOpener& opener, const std::string& path, size_t size_bytes_max);
+
+}  // namespace headrace
