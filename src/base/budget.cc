@@ -16,7 +16,9 @@ Reservation::~Reservation() {
   if (budget_) budget_->give_back(bytes_);
 }
 
-Budget::~Budget() { ENSURE(used_bytes() == 0); }
+Budget::~Budget() {
+  ENSURE(used_bytes() == 0);
+}
 
 Result<Reservation> Budget::reserve(size_t bytes, const char* purpose) {
   const MutexLock lock(mutex_);

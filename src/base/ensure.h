@@ -8,10 +8,10 @@ namespace headrace {
 }  // namespace headrace
 
 /// Stops the process when `condition` is false. For our own bugs, always on. Input gets an Error instead.
-#define ENSURE(condition)                                                               \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]]                                                      \
-      ::headrace::ensure_failed(#condition, __FILE__, __LINE__);                        \
+#define ENSURE(condition)                                        \
+  do {                                                           \
+    if (!(condition)) [[unlikely]]                               \
+      ::headrace::ensure_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 
 /// ENSURE for hot loops: checked in debug and sanitizer builds only.

@@ -10,8 +10,12 @@ namespace {
 #if defined(__x86_64__)
 // All exceptions masked, round to nearest, FTZ and DAZ off.
 constexpr uint32_t kMxcsr = 0x1f80;
-uint64_t read_control() { return _mm_getcsr(); }
-void write_control(uint64_t value) { _mm_setcsr(static_cast<uint32_t>(value)); }
+uint64_t read_control() {
+  return _mm_getcsr();
+}
+void write_control(uint64_t value) {
+  _mm_setcsr(static_cast<uint32_t>(value));
+}
 constexpr uint64_t kControl = kMxcsr;
 #elif defined(__aarch64__)
 uint64_t read_control() {
@@ -19,7 +23,9 @@ uint64_t read_control() {
   asm volatile("mrs %0, fpcr" : "=r"(value));
   return value;
 }
-void write_control(uint64_t value) { asm volatile("msr fpcr, %0" : : "r"(value)); }
+void write_control(uint64_t value) {
+  asm volatile("msr fpcr, %0" : : "r"(value));
+}
 constexpr uint64_t kControl = 0;
 #else
 #error "No floating-point control register known for this processor."
@@ -27,7 +33,11 @@ constexpr uint64_t kControl = 0;
 
 }  // namespace
 
-FloatEnvironment::FloatEnvironment() : saved_(read_control()) { write_control(kControl); }
-FloatEnvironment::~FloatEnvironment() { write_control(saved_); }
+FloatEnvironment::FloatEnvironment() : saved_(read_control()) {
+  write_control(kControl);
+}
+FloatEnvironment::~FloatEnvironment() {
+  write_control(saved_);
+}
 
 }  // namespace headrace

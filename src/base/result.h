@@ -96,9 +96,10 @@ T take_try_value(Result<T>& result) {
 }  // namespace headrace
 
 /// The value of a Result (nothing for a Status), or an early return of its Error.
-#define TRY(expression)                                             \
-  ({                                                                \
-    auto try_result_ = (expression);                                \
-    if (!try_result_) [[unlikely]] return try_result_.take_error(); \
-    ::headrace::detail::take_try_value(try_result_);                \
+#define TRY(expression)                              \
+  ({                                                 \
+    auto try_result_ = (expression);                 \
+    if (!try_result_) [[unlikely]]                   \
+      return try_result_.take_error();               \
+    ::headrace::detail::take_try_value(try_result_); \
   })

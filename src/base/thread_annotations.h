@@ -27,7 +27,9 @@ class HEADRACE_THREAD_ATTRIBUTE(capability("mutex")) Mutex {
 /// Holds a Mutex for a scope.
 class HEADRACE_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) HEADRACE_THREAD_ATTRIBUTE(acquire_capability(mutex)) : mutex_(mutex) { mutex.lock(); }
+  explicit MutexLock(Mutex& mutex) HEADRACE_THREAD_ATTRIBUTE(acquire_capability(mutex)) : mutex_(mutex) {
+    mutex.lock();
+  }
   ~MutexLock() HEADRACE_THREAD_ATTRIBUTE(release_capability()) { mutex_.unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;

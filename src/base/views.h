@@ -13,15 +13,15 @@ template <class T>
 class MatrixView {
  public:
   MatrixView() = default;
-  MatrixView(T* data, size_t rows, size_t cols, size_t stride) : data_(data), rows_(rows), cols_(cols), stride_(stride) {
+  MatrixView(T* data, size_t rows, size_t cols, size_t stride)
+      : data_(data), rows_(rows), cols_(cols), stride_(stride) {
     ENSURE(stride >= cols);
   }
   MatrixView(T* data, size_t rows, size_t cols) : MatrixView(data, rows, cols, cols) {}
   /// One row.
   explicit MatrixView(std::span<T> row) : MatrixView(row.data(), 1, row.size(), row.size()) {}
   /// A view to read of a view to write.
-  MatrixView(const MatrixView<std::remove_const_t<T>>& other)
-    requires std::is_const_v<T>
+  MatrixView(const MatrixView<std::remove_const_t<T>>& other) requires std::is_const_v<T>
       : data_(other.data()), rows_(other.rows()), cols_(other.cols()), stride_(other.stride()) {}
 
   T* data() const { return data_; }
