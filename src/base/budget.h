@@ -1,11 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/result.h"
 #include "base/thread_annotations.h"

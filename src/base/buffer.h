@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 #include "base/budget.h"
 #include "base/result.h"
@@ -33,15 +35,20 @@ class AlignedMemory {
   size_t size_bytes_ = 0;
 };
 
-/// A budgeted matrix of T (zeroed at allocation). Rows start at multiples of 64 bytes.
+/// A budgeted matrix of T (zeroed at allocation). Rows start at multiples of 64 bytes. Move-only.
 template <class T>
 class Matrix {
+  static_assert(std::is_trivially_copyable_v<T> && 64 % sizeof(T) == 0, "Zeroed bytes are the elements.");
+
  public:
+  /// kBudget when the memory is refused, or no memory could hold the shape.
   static Result<Matrix> allocate(Budget& budget, size_t rows, size_t cols, const char* purpose) {
     constexpr size_t kElementsPerLine = 64 / sizeof(T);
     const size_t stride = (cols + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
+    size_t row_bytes = 0;
     size_t bytes = 0;
-    if (stride < cols || __builtin_mul_overflow(rows, stride * sizeof(T), &bytes)) {
+    if (stride < cols || __builtin_mul_overflow(stride, sizeof(T), &row_bytes) ||
+        __builtin_mul_overflow(rows, row_bytes, &bytes)) {
       return error(Code::kBudget, "%s: a matrix of %zu x %zu does not fit any memory", purpose, rows, cols);
     }
     Matrix matrix;
@@ -49,6 +56,16 @@ class Matrix {
     matrix.view_ = MatrixView<T>(reinterpret_cast<T*>(matrix.memory_.data()), rows, cols, stride);
     return matrix;
   }
+
+  Matrix() = default;
+  Matrix(Matrix&& other) noexcept : memory_(std::move(other.memory_)), view_(std::exchange(other.view_, {})) {}
+  Matrix& operator=(Matrix&& other) noexcept {
+    if (this == &other) return *this;
+    memory_ = std::move(other.memory_);
+    view_ = std::exchange(other.view_, {});
+    return *this;
+  }
+  ~Matrix() = default;
 
   MatrixView<T> view() const { return view_; }
   std::span<T> row(size_t row) const { return view_.row(row); }

@@ -14,11 +14,9 @@ namespace headrace {
       ::headrace::ensure_failed(#condition, __FILE__, __LINE__); \
   } while (false)
 
-/// ENSURE for hot loops: checked in debug and sanitizer builds only.
+/// ENSURE for hot loops: checked in debug and sanitizer builds only, compiled everywhere.
 #ifdef NDEBUG
-#define DEBUG_ENSURE(condition) \
-  do {                          \
-  } while (false)
+#define DEBUG_ENSURE(condition) static_cast<void>(sizeof(!(condition)))
 #else
 #define DEBUG_ENSURE(condition) ENSURE(condition)
 #endif

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 namespace headrace {
 
@@ -18,7 +19,7 @@ class Log {
   Log(LogLevel level_max, Sink sink) : level_max_(level_max), sink_(std::move(sink)) {}
 
   bool enabled(LogLevel level) const { return sink_ && level <= level_max_; }
-  /// printf-style line at `level`.
+  /// printf-style line at `level`; cut after 1023 bytes.
   void line(LogLevel level, const char* format, ...) const __attribute__((format(printf, 3, 4)));
 
  private:

@@ -96,10 +96,17 @@ T take_try_value(Result<T>& result) {
 }  // namespace headrace
 
 /// The value of a Result (nothing for a Status), or an early return of its Error.
-#define TRY(expression)                              \
-  ({                                                 \
-    auto try_result_ = (expression);                 \
-    if (!try_result_) [[unlikely]]                   \
-      return try_result_.take_error();               \
-    ::headrace::detail::take_try_value(try_result_); \
+///
+/// Not after another element inside braces, as in `Pair{TRY(first()), TRY(second())}`: both compilers forget to destroy
+/// the elements that stand already when the later one returns. Name the values first. Function arguments are fine.
+#define TRY(expression) HEADRACE_TRY_WITH_NAME(HEADRACE_TRY_JOIN(try_result_, __COUNTER__), expression)
+#define HEADRACE_TRY_JOIN_EXPANDED(left, right) left##right
+#define HEADRACE_TRY_JOIN(left, right) HEADRACE_TRY_JOIN_EXPANDED(left, right)
+// A name of its own for each TRY, so that one may stand inside another without shadowing it.
+#define HEADRACE_TRY_WITH_NAME(name, expression) \
+  ({                                             \
+    auto name = (expression);                    \
+    if (!name) [[unlikely]]                      \
+      return name.take_error();                  \
+    ::headrace::detail::take_try_value(name);    \
   })

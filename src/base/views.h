@@ -20,8 +20,10 @@ class MatrixView {
   MatrixView(T* data, size_t rows, size_t cols) : MatrixView(data, rows, cols, cols) {}
   /// One row.
   explicit MatrixView(std::span<T> row) : MatrixView(row.data(), 1, row.size(), row.size()) {}
-  /// A view to read of a view to write.
-  MatrixView(const MatrixView<std::remove_const_t<T>>& other) requires std::is_const_v<T>
+  /// A view to read of a view to write. A template, because a constructor from MatrixView<T> itself, even one that its
+  /// constraint rules out, would take the place of the implicit copy constructor.
+  template <class Writable>
+  requires(std::is_same_v<T, const Writable>) MatrixView(const MatrixView<Writable>& other)
       : data_(other.data()), rows_(other.rows()), cols_(other.cols()), stride_(other.stride()) {}
 
   T* data() const { return data_; }
