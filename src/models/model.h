@@ -27,18 +27,18 @@ struct ModelInfo {
   size_t hidden_size = 0;
   size_t layer_count = 0;
   size_t moe_layer_count = 0;
-  size_t expert_count = 0;      ///< Routed experts per MoE layer.
+  size_t expert_count = 0;       ///< Routed experts per MoE layer.
   size_t experts_per_token = 0;  ///< Top-k.
   size_t context_tokens_max = 0;
-  std::vector<int32_t> stop_ids;  ///< Token ids that end a generation, by the model's configuration.
-  bool has_vision = false;        ///< The checkpoint has a vision tower (not run by this build).
-  uint64_t parameter_count = 0;   ///< Of the text model.
+  std::vector<int32_t> stop_ids;        ///< Token ids that end a generation, by the model's configuration.
+  bool has_vision = false;              ///< The checkpoint has a vision tower (not run by this build).
+  uint64_t parameter_count = 0;         ///< Of the text model.
   uint64_t active_parameter_count = 0;  ///< Used for one token; of the embedding, one row.
-  std::string trunk_format;   ///< "BF16"
-  std::string expert_format;  ///< "MXFP4"
-  uint64_t checkpoint_bytes = 0;  ///< All tensors as stored.
-  uint64_t trunk_bytes = 0;       ///< Tensors of the text model but the routed experts, as stored.
-  uint64_t expert_bytes = 0;      ///< One routed expert, as stored.
+  std::string trunk_format;             ///< "BF16"
+  std::string expert_format;            ///< "MXFP4"
+  uint64_t checkpoint_bytes = 0;        ///< All tensors as stored.
+  uint64_t trunk_bytes = 0;             ///< Tensors of the text model but the routed experts, as stored.
+  uint64_t expert_bytes = 0;            ///< One routed expert, as stored.
   size_t tensor_count = 0;
   /// One word per layer: "kda+dense", "mla+moe", ...
   std::vector<std::string> layer_kinds;
@@ -92,8 +92,8 @@ struct ModelResources {
 
 struct ModelOptions {
   ReadMode data_mode = ReadMode::kDirect;
-  size_t chunk_tokens_max = 1;         ///< Most tokens of one forward pass; scratch is allocated for it.
-  size_t row_block_bytes_max = 0;      ///< Largest block of trunk rows; 0 = whole matrices.
+  size_t chunk_tokens_max = 1;     ///< Most tokens of one forward pass; scratch is allocated for it.
+  size_t row_block_bytes_max = 0;  ///< Largest block of trunk rows; 0 = whole matrices.
 };
 
 /// A loaded model: a function from (state, token ids) to logits. One thread at a time calls its members.

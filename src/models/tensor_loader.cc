@@ -1,0 +1,41 @@
+#include "models/tensor_loader.h"
+
+namespace headrace {
+
+Status TensorLoader::count(const std::string& name) {
+  const auto info = checkpoint_.find(full_name(name));
+  if (!info) return error(Code::kFormat, "%s is missing", full_name(name).c_str());
+  element_count_ += info->shape.element_count();
+  stored_bytes_ += info->range.size;
+  return {};
+}
+
+Result<TrunkMatrix> TensorLoader::matrix(const std::string& name, size_t rows, size_t cols) {
+  TRY(count(name));
+  return trunk_.add_matrix(full_name(name), rows, cols);
+}
+
+Result<TrunkMatrix> TensorLoader::row_table(const std::string& name, size_t rows, size_t cols) {
+  TRY(count(name));
+  return trunk_.add_row_table(full_name(name), rows, cols);
+}
+
+Result<std::vector<float>> TensorLoader::vector(const std::string& name, size_t element_count) {
+  TRY(count(name));
+  reservations_.push_back(TRY(budget_.reserve(element_count * sizeof(float), "norms, biases and other small tensors")));
+  return trunk_.read_vector(full_name(name), element_count);
+}
+
+Result<std::vector<float>> TensorLoader::vector_prefix(const std::string& name, size_t element_count) {
+  TRY(count(name));
+  reservations_.push_back(TRY(budget_.reserve(element_count * sizeof(float), "norms, biases and other small tensors")));
+  return trunk_.read_vector_prefix(full_name(name), element_count);
+}
+
+Status TensorLoader::skip(const std::string& name) {
+  TRY(count(name));
+  TRY(checkpoint_.claim(full_name(name)));
+  return {};
+}
+
+}  // namespace headrace
