@@ -38,6 +38,9 @@ class Tokenizer {
   /// The bytes of one token (control tokens: their name); nothing when the id is outside the vocabulary.
   virtual std::optional<std::string_view> token_bytes(TokenId id) const = 0;
   virtual bool is_control(TokenId id) const = 0;
+  /// A control token that its publisher flags as special: display of the text leaves it out. Prompts and parsers must
+  /// not depend on this; every control token is one id.
+  virtual bool is_special(TokenId id) const = 0;
   /// The id of the control token called `name`.
   virtual std::optional<TokenId> control_id(std::string_view name) const = 0;
   /// Ids are 0 <= id < vocabulary_size().
@@ -45,5 +48,8 @@ class Tokenizer {
   /// Memory it holds, for the budget.
   virtual size_t memory_bytes() const = 0;
 };
+
+/// The bytes of all `ids`, joined; control tokens as their names. kArgument when an id is outside the vocabulary.
+Result<std::string> decode(const Tokenizer& tokenizer, std::span<const TokenId> ids);
 
 }  // namespace headrace
