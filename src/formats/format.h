@@ -12,6 +12,12 @@ namespace headrace {
 enum class Format : uint8_t { kF32, kBf16, kF16, kMxfp4 };
 inline constexpr size_t kFormatCount = 4;
 
+/// Where one row of a stored matrix begins.
+struct WeightRow {
+  const std::byte* data = nullptr;
+  const std::byte* scales = nullptr;
+};
+
 /// A look at a stored weight matrix [rows, cols], rows = output features. Addresses may be odd: a tensor starts
 /// wherever its file put it.
 struct WeightView {
@@ -22,6 +28,10 @@ struct WeightView {
   size_t row_bytes = 0;               ///< From one row of `data` to the next.
   const std::byte* scales = nullptr;  ///< First row of block scales; null where the format has none.
   size_t scale_row_bytes = 0;
+
+  WeightRow row(size_t index) const {
+    return {data + index * row_bytes, scales ? scales + index * scale_row_bytes : nullptr};
+  }
 
   /// Rows [begin, begin + count).
   WeightView row_range(size_t begin, size_t count) const {

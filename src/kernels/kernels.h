@@ -64,8 +64,8 @@ struct Kernels {
   /// one product, then fused multiply-adds. `window` holds the rows t-3, t-2, t-1, t (four pointers to rows).
   void (*short_conv)(std::span<const float* const> window, MatrixView<const float> taps, std::span<float> out);
 
-  /// decay = exp(g) for one head, g = -a * softplus(z) with z = logit + bias, softplus(z) = z for z > 20 (spec 5.4, unbounded).
-  /// `a` = exp(A_log) of the head.
+  /// decay = exp(g) for one head, g = -a * softplus(z) with z = logit + bias, softplus(z) = z for z > 20 (spec 5.4,
+  /// unbounded). `a` = exp(A_log) of the head.
   void (*decay_unbounded)(std::span<const float> logit, std::span<const float> bias, float a, std::span<float> decay);
 
   /// decay = exp(g), g = lower_bound * sigmoid(a * z) (spec 5.4, bounded).

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+
+#include "formats/format.h"
+
+namespace headrace {
+
+/// The upper half of a float32.
+struct Bf16 {
+  static constexpr Format kFormat = Format::kBf16;
+  static constexpr const char* kName = "BF16";
+  static constexpr size_t kColumnMultiple = 1;
+  static constexpr size_t kElementBytes = 2;
+  static constexpr size_t row_bytes(size_t cols) { return cols * kElementBytes; }
+  static constexpr size_t scale_row_bytes(size_t) { return 0; }
+
+  /// Vectors of 16 numbers that are decoded together.
+  static constexpr size_t kVectors = 1;
+
+  template <class V>
+  struct Decoder {
+    /// Columns [col, col + 16) of `row`.
+    void decode(WeightRow row, size_t col, V (&out)[1]) const {
+      out[0] = V::load_upper_halves(row.data + col * kElementBytes);
+    }
+  };
+};
+
+}  // namespace headrace
