@@ -197,7 +197,6 @@ TEST(ThreadPool, RefusesProcessorsThatAreNotThere) {
 }
 
 TEST(ThreadPoolDeathTest, NestedRunsAreABugForEveryThreadCount) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
   for (const size_t thread_count : {1, 2}) {
     const auto nest = [&] {
       const std::unique_ptr<ThreadPool> pool = make_pool(thread_count);
@@ -208,7 +207,6 @@ TEST(ThreadPoolDeathTest, NestedRunsAreABugForEveryThreadCount) {
 }
 
 TEST(ThreadPoolDeathTest, AGrainOfNothingIsABug) {
-  testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(make_pool(1)->run(2, 0, [](IndexRange) {}), testing::ExitedWithCode(70), "thread_pool.cc");
   EXPECT_EXIT(split_range(2, 0, 0, 1), testing::ExitedWithCode(70), "thread_pool.cc");
 }
