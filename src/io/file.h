@@ -48,12 +48,22 @@ using FileOpener = std::function<Result<std::unique_ptr<ReadableFile>>(const std
 /// The real one. kIo when the file cannot be opened, with the system's reason.
 Result<std::unique_ptr<ReadableFile>> open_file(const std::string& path, ReadMode mode);
 
-/// Reads exactly `out` from `offset`, continuing after short reads. `out` need not be aligned to anything unless
-/// block_bytes() > 1, where offset, length and address must be. Reading past the end is kFormat ("file ends N bytes
-/// early"); a failing read is kIo.
+/// What a read brought.
+struct ReadOutcome {
+  size_t available_bytes = 0;      ///< Leading bytes of the destination that are there.
+  uint64_t transferred_bytes = 0;  ///< That the drive delivered: whole blocks, repeated ones counted again.
+};
+
+/// Reads into `out` from `offset` until at least `needed_bytes` of it are there, continuing after short reads. Offset,
+/// length and address of `out` must be multiples of block_bytes(); `out` may reach past the end of the file, what is
+/// needed may not: that is kFormat ("file ends N bytes early"). A failing read is kIo.
+Result<ReadOutcome> read_at_least(ReadableFile& file, uint64_t offset, std::span<std::byte> out, size_t needed_bytes);
+
+/// Reads exactly `out` from `offset`; the rules and errors of `read_at_least`.
 Status read_exactly(ReadableFile& file, uint64_t offset, std::span<std::byte> out);
 
-/// Reads a whole small file (configs, tokenizers): kFormat when it is larger than `size_bytes_max`.
+/// Reads a whole small file (configs, tokenizers): kFormat when it is larger than `size_bytes_max`,
+/// before anything is allocated.
 Result<std::string> read_text_file(const FileOpener& opener, const std::string& path, size_t size_bytes_max);
 
 }  // namespace headrace

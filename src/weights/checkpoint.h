@@ -17,7 +17,24 @@
 namespace headrace {
 
 /// Element types of safetensors that the directory understands (others are kept with their sizes and refused on use).
-enum class DType : uint8_t { kF32, kBf16, kF16, kU8, kI8, kF8E4m3, kF8E5m2, kF8E8m0, kI16, kU16, kI32, kU32, kI64, kU64, kF64, kBool };
+enum class DType : uint8_t {
+  kF32,
+  kBf16,
+  kF16,
+  kU8,
+  kI8,
+  kF8E4m3,
+  kF8E5m2,
+  kF8E8m0,
+  kI16,
+  kU16,
+  kI32,
+  kU32,
+  kI64,
+  kU64,
+  kF64,
+  kBool
+};
 
 /// "BF16", ... as safetensors spells it.
 const char* dtype_name(DType dtype);
@@ -48,9 +65,10 @@ struct TensorInfo {
 class Checkpoint {
  public:
   /// Opens `folder`: through `model.safetensors.index.json` where there is one, else every `*.safetensors` file in it.
-  /// kFormat names the file, the tensor and the reason; two equal names in one folder, a tensor in another file than the
-  /// index says, overlapping or unclaimed bytes and trailing bytes are damage.
-  static Result<Checkpoint> open(const std::string& folder, const FileOpener& opener, ReadMode data_mode, Budget& budget);
+  /// kFormat names the file, the tensor and the reason; two equal names in one folder, a tensor in another file than
+  /// the index says, overlapping or unclaimed bytes and trailing bytes are damage.
+  static Result<Checkpoint> open(const std::string& folder, const FileOpener& opener, ReadMode data_mode,
+                                 Budget& budget);
 
   Checkpoint(Checkpoint&&) noexcept;
   Checkpoint& operator=(Checkpoint&&) noexcept;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/buffer.h"
 #include "base/budget.h"
+#include "base/buffer.h"
 #include "base/result.h"
 #include "formats/format.h"
 #include "weights/checkpoint.h"
@@ -46,11 +46,12 @@ class ExpertCatalog {
     std::vector<ExpertMatrixShape> matrices;
   };
 
-  /// Claims and checks (types, shapes) the tensors of all experts.
+  /// Claims and checks (types, shapes) the tensors of all experts. Keeps a reference to `checkpoint`, which stays where
+  /// it is.
   static Result<ExpertCatalog> build(Checkpoint& checkpoint, Budget& budget, Layout layout, const Namer& namer);
 
   const Layout& layout() const { return layout_; }
-  /// Bytes of a slot: the largest record with its extents widened to blocks.
+  /// Bytes of a slot: the largest record with its extents widened to blocks, in whole pages.
   size_t slot_bytes() const { return slot_bytes_; }
   /// Bytes of one record as stored, without widening.
   size_t record_bytes() const { return record_bytes_; }
@@ -66,12 +67,29 @@ class ExpertCatalog {
     std::vector<PlacedRead> reads;
     std::vector<size_t> tensor_offsets;
   };
-  /// Pure: coalesces the extents of `id` and places each so that its address and its file offset agree modulo the block.
+  /// Pure: coalesces the extents of `id` and places each so that its address and its file offset agree modulo the
+  /// block.
+  /// Extents whose blocks touch or overlap become one read. Its last block may reach past the end of the file.
   void place(ExpertId id, PlacedRecord& record) const;
 
  private:
+  friend class ExpertCache;
+  /// A tensor of a record: data or scales of a matrix.
+  struct Tensor {
+    size_t matrix = 0;
+    bool is_scales = false;
+    size_t bytes = 0;
+  };
+  void set_tensors();
+  Status claim_record(Checkpoint& checkpoint, ExpertId id, const Namer& namer);
+  void measure_slots();
+  uint32_t file_index(ExpertId id, size_t tensor) const;
+  size_t record_index(ExpertId id) const { return id.layer * layout_.expert_count + id.expert; }
+
   Layout layout_;
+  std::vector<Tensor> tensors_;
   const Checkpoint* checkpoint_ = nullptr;
+  size_t slot_alignment_ = AlignedMemory::kAlignment;
   size_t slot_bytes_ = 0;
   size_t record_bytes_ = 0;
   /// Per tensor of every expert: file index in the upper 16 bits, offset in the lower 48.
@@ -109,9 +127,10 @@ class ExpertLease {
 /// dropped on the acquiring one. At most slot_count() leases live at once.
 class ExpertCache {
  public:
-  /// Fewest slots a cache works with.
+  /// Fewest slots a cache works with, where there are as many records.
   static constexpr size_t kSlotsMin = 6;
 
+  /// kBudget when there are too few slots, or their memory is refused. The catalog stays where it is.
   static Result<std::unique_ptr<ExpertCache>> create(const Checkpoint& checkpoint, const ExpertCatalog& catalog,
                                                      size_t slot_count, Budget& budget);
   ~ExpertCache();
@@ -132,6 +151,8 @@ class ExpertCache {
   friend class ExpertLease;
   struct State;
   explicit ExpertCache(std::unique_ptr<State> state);
+  void give_back(size_t slot);
+
   std::unique_ptr<State> state_;
 };
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/buffer.h"
 #include "base/budget.h"
+#include "base/buffer.h"
 #include "base/result.h"
 #include "formats/format.h"
 #include "weights/checkpoint.h"
@@ -70,9 +70,9 @@ class Trunk {
   /// Row `row` of a row table: a small read, decoded to float32.
   Status read_row(const TrunkMatrix& table, size_t row, std::span<float> out);
 
-  uint64_t bytes_read() const;   ///< From the drive so far.
-  size_t resident_bytes() const; ///< Of matrices kept in memory.
-  double wait_s() const;         ///< Spent waiting for reads after `load`.
+  uint64_t bytes_read() const;    ///< From the drive so far.
+  size_t resident_bytes() const;  ///< Of matrices kept in memory.
+  double wait_s() const;          ///< Spent waiting for reads after `load`.
 
  private:
   struct State;

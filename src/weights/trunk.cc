@@ -1,0 +1,216 @@
+#include "weights/trunk.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/ensure.h"
+#include "io/alignment.h"
+#include "weights/elements.h"
+#include "weights/extent.h"
+#include "weights/safetensors.h"
+
+namespace headrace {
+namespace {
+
+/// [rows, cols], whatever dimensions of 1 stand around it.
+bool is_matrix_shape(const Shape& shape, size_t rows, size_t cols) {
+  const auto strip = [](std::span<const uint64_t> dims) {
+    while (!dims.empty() && dims.front() == 1) dims = dims.subspan(1);
+    while (!dims.empty() && dims.back() == 1) dims = dims.first(dims.size() - 1);
+    return dims;
+  };
+  const uint64_t wanted[] = {rows, cols};
+  return std::ranges::equal(strip({shape.dims.data(), shape.rank}), strip(wanted));
+}
+
+}  // namespace
+
+struct Trunk::State {
+  /// Where the rows of a matrix are: in memory, or in the file only.
+  enum class Home : uint8_t { kMemory, kFile };
+
+  struct StoredMatrix {
+    TensorInfo info;
+    Home home = Home::kMemory;
+    WeightView view;  ///< `data` is null until `load`, and always for a row table.
+    size_t row_block = 0;
+    size_t memory_offset = 0;
+  };
+
+  State(Checkpoint& from, Budget& memory_budget, size_t bytes_max)
+      : checkpoint(from), budget(memory_budget), row_block_bytes_max(bytes_max) {}
+
+  Result<TrunkMatrix> add(std::string_view name, size_t rows, size_t cols, Home home);
+  Result<std::vector<float>> read_vector(std::string_view name, const TensorInfo& info, size_t count);
+  Result<TensorInfo> claim_vector(std::string_view name);
+  Result<ReadExtent> read(size_t file_index, ByteRange range, std::span<std::byte> memory);
+  size_t place_all();
+  const StoredMatrix& stored(const TrunkMatrix& matrix, Home home) const;
+
+  Checkpoint& checkpoint;
+  Budget& budget;
+  const size_t row_block_bytes_max;
+
+  std::vector<StoredMatrix> matrices;
+  AlignedMemory resident;
+  AlignedMemory row_memory;  ///< For one row of any row table, widened.
+  bool loaded = false;
+  uint64_t bytes_read = 0;
+  std::chrono::steady_clock::duration waited{};
+};
+
+Trunk::Trunk(Checkpoint& checkpoint, Budget& budget, size_t row_block_bytes_max)
+    : state_(std::make_unique<State>(checkpoint, budget, row_block_bytes_max)) {}
+Trunk::~Trunk() = default;
+Trunk::Trunk(Trunk&&) noexcept = default;
+
+Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t cols, Home home) {
+  ENSURE(!loaded && rows > 0 && cols > 0);
+  StoredMatrix matrix{.info = TRY(checkpoint.claim(name)), .home = home};
+  const std::string shown = printable(name);
+  const std::optional<Format> format = plain_format(matrix.info.dtype);
+  if (!format) {
+    return error(Code::kFormat, "tensor %s: type %s, expected BF16, F16 or F32", shown.c_str(),
+                 dtype_name(matrix.info.dtype));
+  }
+  if (!is_matrix_shape(matrix.info.shape, rows, cols)) {
+    return error(Code::kFormat, "tensor %s: shape %s, expected [%zu, %zu]", shown.c_str(),
+                 matrix.info.shape.text().c_str(), rows, cols);
+  }
+  matrix.view = {.format = *format, .rows = rows, .cols = cols, .row_bytes = cols * dtype_bytes(matrix.info.dtype)};
+  matrix.row_block = row_block_bytes_max == 0 ? rows : std::max<size_t>(1, row_block_bytes_max / matrix.view.row_bytes);
+  matrices.push_back(matrix);
+  return TrunkMatrix{static_cast<uint32_t>(matrices.size() - 1), rows, cols};
+}
+
+Result<TensorInfo> Trunk::State::claim_vector(std::string_view name) {
+  const TensorInfo info = TRY(checkpoint.claim(name));
+  if (plain_format(info.dtype)) return info;
+  return error(Code::kFormat, "tensor %s: type %s, expected BF16, F16 or F32", printable(name).c_str(),
+               dtype_name(info.dtype));
+}
+
+Result<std::vector<float>> Trunk::State::read_vector(std::string_view name, const TensorInfo& info, size_t count) {
+  const ByteRange range{info.range.offset, count * dtype_bytes(info.dtype)};
+  const size_t block_bytes = checkpoint.file(info.file_index).block_bytes();
+  const AlignedMemory memory =
+      TRY(AlignedMemory::allocate(budget, extent_memory_bytes(range, block_bytes) + kBlockBytesMax, "small tensor"));
+  std::byte* const start = align_up(memory.data(), block_bytes);
+  const ReadExtent extent = TRY(read(info.file_index, range, {start, memory.size_bytes() - kBlockBytesMax}));
+  std::vector<float> values(count);
+  decode_elements(*plain_format(info.dtype), extent.data, values);
+  TRY(check_finite(name, values));
+  return values;
+}
+
+Result<ReadExtent> Trunk::State::read(size_t file_index, ByteRange range, std::span<std::byte> memory) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<ReadExtent> extent = read_extent(checkpoint.file(file_index), range, memory);
+  if (loaded) waited += std::chrono::steady_clock::now() - start;
+  if (extent) bytes_read += extent.value().bytes_read;
+  return extent;
+}
+
+const Trunk::State::StoredMatrix& Trunk::State::stored(const TrunkMatrix& matrix, Home home) const {
+  ENSURE(matrix.index < matrices.size() && matrices[matrix.index].home == home);
+  return matrices[matrix.index];
+}
+
+/// Gives each resident matrix its place, one after the other, and returns the bytes of all.
+size_t Trunk::State::place_all() {
+  uint64_t end = 0;
+  for (StoredMatrix& matrix : matrices) {
+    if (matrix.home != Home::kMemory) continue;
+    const size_t block_bytes = checkpoint.file(matrix.info.file_index).block_bytes();
+    matrix.memory_offset = static_cast<size_t>(align_up(end, block_bytes));
+    end = matrix.memory_offset + extent_memory_bytes(matrix.info.range, block_bytes);
+  }
+  return static_cast<size_t>(end);
+}
+
+Result<TrunkMatrix> Trunk::add_matrix(std::string_view name, size_t rows, size_t cols) {
+  return state_->add(name, rows, cols, State::Home::kMemory);
+}
+
+Result<TrunkMatrix> Trunk::add_row_table(std::string_view name, size_t rows, size_t cols) {
+  const TrunkMatrix table = TRY(state_->add(name, rows, cols, State::Home::kFile));
+  const State::StoredMatrix& stored = state_->matrices.back();
+  const size_t block_bytes = state_->checkpoint.file(stored.info.file_index).block_bytes();
+  const size_t wanted_bytes = stored.view.row_bytes + 2 * block_bytes + kBlockBytesMax;
+  if (wanted_bytes > state_->row_memory.size_bytes()) {
+    state_->row_memory = {};
+    state_->row_memory = TRY(AlignedMemory::allocate(state_->budget, wanted_bytes, "row of a table"));
+  }
+  return table;
+}
+
+Result<std::vector<float>> Trunk::read_vector(std::string_view name, size_t count) {
+  const TensorInfo info = TRY(state_->claim_vector(name));
+  if (info.shape.element_count() != count) {
+    return error(Code::kFormat, "tensor %s: shape %s, expected %zu elements", printable(name).c_str(),
+                 info.shape.text().c_str(), count);
+  }
+  return state_->read_vector(name, info, count);
+}
+
+Result<std::vector<float>> Trunk::read_vector_prefix(std::string_view name, size_t count) {
+  const TensorInfo info = TRY(state_->claim_vector(name));
+  if (info.shape.element_count() < count) {
+    return error(Code::kFormat, "tensor %s: shape %s, expected at least %zu elements", printable(name).c_str(),
+                 info.shape.text().c_str(), count);
+  }
+  return state_->read_vector(name, info, count);
+}
+
+Status Trunk::load() {
+  State& state = *state_;
+  ENSURE(!state.loaded);
+  const size_t bytes = state.place_all();
+  state.resident = TRY(AlignedMemory::allocate(state.budget, bytes + kBlockBytesMax, "resident weights"));
+  std::byte* const start = align_up(state.resident.data(), kBlockBytesMax);
+  for (State::StoredMatrix& matrix : state.matrices) {
+    if (matrix.home != State::Home::kMemory) continue;
+    const std::span<std::byte> memory(start + matrix.memory_offset, bytes - matrix.memory_offset);
+    matrix.view.data = TRY(state.read(matrix.info.file_index, matrix.info.range, memory)).data;
+  }
+  state.loaded = true;
+  return {};
+}
+
+Result<RowBlock> Trunk::acquire(const TrunkMatrix& matrix, size_t first_row) {
+  const State::StoredMatrix& stored = state_->stored(matrix, State::Home::kMemory);
+  ENSURE(state_->loaded && first_row < stored.view.rows && first_row % stored.row_block == 0);
+  const size_t count = std::min(stored.row_block, stored.view.rows - first_row);
+  return RowBlock(first_row, stored.view.row_range(first_row, count));
+}
+
+Result<RowBlock> Trunk::acquire_whole(const TrunkMatrix& matrix) {
+  ENSURE(state_->loaded);
+  return RowBlock(0, state_->stored(matrix, State::Home::kMemory).view);
+}
+
+Status Trunk::read_row(const TrunkMatrix& table, size_t row, std::span<float> out) {
+  const State::StoredMatrix& stored = state_->stored(table, State::Home::kFile);
+  const WeightView& view = stored.view;
+  ENSURE(row < view.rows && out.size() == view.cols);
+  const size_t block_bytes = state_->checkpoint.file(stored.info.file_index).block_bytes();
+  const ByteRange range{stored.info.range.offset + row * view.row_bytes, view.row_bytes};
+  std::byte* const start = align_up(state_->row_memory.data(), block_bytes);
+  const size_t memory_bytes = extent_memory_bytes(range, block_bytes);
+  const ReadExtent extent = TRY(state_->read(stored.info.file_index, range, {start, memory_bytes}));
+  decode_elements(view.format, extent.data, out);
+  return check_finite("row of a table", out);
+}
+
+uint64_t Trunk::bytes_read() const {
+  return state_->bytes_read;
+}
+size_t Trunk::resident_bytes() const {
+  return state_->resident.size_bytes();
+}
+double Trunk::wait_s() const {
+  return std::chrono::duration<double>(state_->waited).count();
+}
+
+}  // namespace headrace
