@@ -64,7 +64,6 @@ function(add_layers)
 endfunction()
 
 function(add_all_tests)
-  enable_testing()
   include(GoogleTest)
   if(HEADRACE_KERNELS_ONLY)
     # Debian ships GoogleTest's library for the build machine only; the sources serve the cross compiler.
