@@ -15,8 +15,8 @@ OPEN_REQUESTS = ["Tell me a story.", "Tell me a story, please.", "Please tell me
                  "Once more, please: a story."]
 READING_REQUESTS = ["Read this story. {story}\n\n{question}", "{story}\n\n{question}",
                     "Here is a story: {story}\n\nMy question: {question}", "{story}\n\nQuestion: {question}"]
-SYSTEM_MESSAGES = ["You are a kind storyteller.", "You tell short stories for children.", "You are a helpful assistant.",
-                   "Answer in one short sentence."]
+SYSTEM_MESSAGES = ["You are a kind storyteller.", "You tell short stories for children.",
+                   "You are a helpful assistant.", "Answer in one short sentence."]
 SYSTEM_MESSAGES_USED = 3  # the last one only takes part in the training of the tokenizer
 
 

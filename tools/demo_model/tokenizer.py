@@ -36,7 +36,8 @@ SPECIAL_TOKENS = {
 PAD_OFFSET = 255
 NO_RANK = 1 << 30
 
-TOY_TOKENS = ["he", "ll", "hell", "hello", " w", "or", " wor", "ld", " world", "xyz", "中", "中文", "  ", " t", "th", " th"]
+TOY_TOKENS = ["he", "ll", "hell", "hello", " w", "or", " wor", "ld", " world", "xyz",
+              "中", "中文", "  ", " t", "th", " th"]
 TOY_VECTORS = [
     ("hello world", [259, 264]), ("Hello worlds", [39, 68, 257, 78, 264, 82]), ("xyz", [265]),
     ("xyzq", [87, 88, 89, 80]), ("中文 中", [267, 220, 266]), ("   x", [268, 220, 87]), (" the", [269, 256]),
