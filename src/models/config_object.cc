@@ -19,11 +19,17 @@ std::string shown(const nlohmann::json& value) {
 /// Non-negative integers only: a float such as 2.0 is not one.
 std::optional<uint64_t> as_integer(const nlohmann::json& value) {
   if (value.is_number_unsigned()) return value.get<uint64_t>();
+  if (value.is_number_integer() && value.get<int64_t>() >= 0) return static_cast<uint64_t>(value.get<int64_t>());
   return std::nullopt;
 }
 
-const char* first(ConfigObject::Names names) {
-  return *names.begin();
+Error missing(const std::string& path, ConfigObject::Names names) {
+  std::string spellings;
+  for (const char* name : names) {
+    if (!spellings.empty()) spellings += " or ";
+    spellings += '"' + std::string(name) + '"';
+  }
+  return error(Code::kFormat, "%s: %s is missing", path.c_str(), spellings.c_str());
 }
 
 }  // namespace
@@ -62,7 +68,7 @@ Result<ConfigObject> ConfigObject::object(const char* name) const {
 Result<size_t> ConfigObject::integer(Names names, Range range) const {
   const char* name = nullptr;
   const nlohmann::json* value = find(names, &name);
-  if (!value) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), first(names));
+  if (!value) return missing(path_, names);
   const auto number = as_integer(*value);
   if (!number || *number < range.least || *number > range.most) {
     return error(Code::kFormat, "%s: \"%s\" is %s; an integer from %llu to %llu is expected", path_.c_str(), name,
@@ -72,14 +78,16 @@ Result<size_t> ConfigObject::integer(Names names, Range range) const {
   return static_cast<size_t>(*number);
 }
 
-Result<size_t> ConfigObject::integer_or(Names names, size_t missing, Range range) const {
-  if (!has(names)) return missing;
+Result<size_t> ConfigObject::integer_or(Names names, size_t otherwise, Range range) const {
+  const char* name = nullptr;
+  const nlohmann::json* value = find(names, &name);
+  if (!value || (value->is_boolean() && !value->get<bool>())) return otherwise;
   return integer(names, range);
 }
 
 Result<float> ConfigObject::number(Names names) const {
   const std::optional<float> value = TRY(optional_number(names));
-  if (!value) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), first(names));
+  if (!value) return missing(path_, names);
   return *value;
 }
 
@@ -95,7 +103,7 @@ Result<std::optional<float>> ConfigObject::optional_number(Names names) const {
 }
 
 Result<bool> ConfigObject::boolean(Names names) const {
-  if (!has(names)) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), first(names));
+  if (!has(names)) return missing(path_, names);
   return boolean_or_false(names);
 }
 
@@ -113,22 +121,22 @@ Result<bool> ConfigObject::boolean_or_false(Names names) const {
 Result<std::string> ConfigObject::text(Names names) const {
   const char* name = nullptr;
   const nlohmann::json* value = find(names, &name);
-  if (!value) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), first(names));
+  if (!value) return missing(path_, names);
   if (!value->is_string()) {
     return error(Code::kFormat, "%s: \"%s\" is %s; a string is expected", path_.c_str(), name, shown(*value).c_str());
   }
   return value->get<std::string>();
 }
 
-Result<std::string> ConfigObject::text_or(Names names, const char* missing) const {
-  if (!has(names)) return std::string(missing);
+Result<std::string> ConfigObject::text_or(Names names, const char* otherwise) const {
+  if (!has(names)) return std::string(otherwise);
   return text(names);
 }
 
 Result<std::vector<size_t>> ConfigObject::integers(Names names, Range range, size_t count_max) const {
   const char* name = nullptr;
   const nlohmann::json* list = find(names, &name);
-  if (!list) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), first(names));
+  if (!list) return missing(path_, names);
   if (!list->is_array() || list->size() > count_max) {
     return error(Code::kFormat, "%s: \"%s\" must be a list of at most %zu integers", path_.c_str(), name, count_max);
   }

@@ -34,8 +34,8 @@ class ConfigObject {
     uint64_t most;
   };
   Result<size_t> integer(Names names, Range range) const;
-  /// The same, or `missing` when there is none.
-  Result<size_t> integer_or(Names names, size_t missing, Range range) const;
+  /// The same, or `otherwise` when there is none or it is false: features are off by value (spec 2.3.4).
+  Result<size_t> integer_or(Names names, size_t otherwise, Range range) const;
   /// A finite number.
   Result<float> number(Names names) const;
   Result<std::optional<float>> optional_number(Names names) const;
@@ -43,7 +43,7 @@ class ConfigObject {
   /// False when absent; numbers 0 and 1 are not booleans.
   Result<bool> boolean_or_false(Names names) const;
   Result<std::string> text(Names names) const;
-  Result<std::string> text_or(Names names, const char* missing) const;
+  Result<std::string> text_or(Names names, const char* otherwise) const;
   /// A list of integers in range; at most `count_max`.
   Result<std::vector<size_t>> integers(Names names, Range range, size_t count_max) const;
   /// Token ids: absent, one integer, or a list of them.

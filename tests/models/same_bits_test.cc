@@ -1,0 +1,109 @@
+// P1: logits are a function of checkpoint and token ids only. Every way of running a model must give the same bits as
+// the plainest one: scalar table, one thread, token by token, everything resident.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "models/model_harness.h"
+#include "support/oracle_vectors.h"
+#include "support/tiny_checkpoint.h"
+
+namespace headrace {
+namespace {
+
+using test::OpenModel;
+using test::RunResult;
+using test::RunSetup;
+
+bool long_tests() { return std::getenv("HEADRACE_LONG_TESTS") != nullptr; }
+
+constexpr size_t kAllTokens = 256;
+
+/// Every combination of the matrix.
+std::vector<RunSetup> all_setups(size_t top_k) {
+  std::vector<RunSetup> setups;
+  for (const Kernels* kernels : usable_kernels()) {
+    for (const size_t threads : {1, 2, 3, 4}) {
+      for (const size_t chunk : {size_t{1}, size_t{5}, size_t{7}, size_t{64}, kAllTokens}) {
+        for (const size_t slots : {top_k, 3 * top_k, size_t{0}}) {
+          setups.push_back({.isa = kernels->name, .threads = threads, .chunk_tokens = chunk, .expert_slots = slots});
+        }
+      }
+    }
+  }
+  // Row blocks of the trunk and the page cache turn with the rest, instead of multiplying the matrix.
+  const size_t row_blocks[] = {0, 1, 4096};
+  for (size_t i = 0; i < setups.size(); ++i) {
+    setups[i].row_block_bytes = row_blocks[i % 3];
+    setups[i].data_mode = i % 2 == 0 ? ReadMode::kDirect : ReadMode::kBuffered;
+  }
+  return setups;
+}
+
+/// A sample in which every value of every axis meets most values of the others.
+std::vector<RunSetup> some_setups(size_t top_k) {
+  const std::vector<RunSetup> all = all_setups(top_k);
+  constexpr size_t kStep = 7;  // Coprime to every axis.
+  std::vector<RunSetup> some;
+  for (size_t i = 0; i < all.size(); i += kStep) some.push_back(all[i]);
+  return some;
+}
+
+void expect_same_bits(const RunResult& got, const RunResult& want) {
+  ASSERT_EQ(got.logits.size(), want.logits.size());
+  for (size_t t = 0; t < want.logits.size(); ++t) {
+    const size_t bytes = want.logits[t].size() * sizeof(float);
+    ASSERT_EQ(std::memcmp(got.logits[t].data(), want.logits[t].data(), bytes), 0) << "logits of token " << t;
+    for (size_t i = 0; i < want.routing[t].size(); ++i) {
+      ASSERT_EQ(got.routing[t][i].experts, want.routing[t][i].experts);
+      ASSERT_EQ(got.routing[t][i].weights, want.routing[t][i].weights);
+    }
+  }
+}
+
+void expect_same_bits_everywhere(const std::string& folder, const std::vector<int32_t>& ids, size_t top_k) {
+  const RunSetup plainest{.isa = "scalar", .threads = 1, .chunk_tokens = 1, .data_mode = ReadMode::kBuffered};
+  auto reference = OpenModel::open(folder, plainest);
+  ASSERT_TRUE(reference) << reference.error().message;
+  auto want = reference.value()->run(ids);
+  ASSERT_TRUE(want) << want.error().message;
+  for (const RunSetup& setup : long_tests() ? all_setups(top_k) : some_setups(top_k)) {
+    SCOPED_TRACE(setup.text());
+    auto open = OpenModel::open(folder, setup);
+    ASSERT_TRUE(open) << open.error().message;
+    auto got = open.value()->run(ids);
+    ASSERT_TRUE(got) << got.error().message;
+    expect_same_bits(got.value(), want.value());
+    if (setup.expert_slots != 0 && setup.chunk_tokens == 1) {
+      EXPECT_GT(open.value()->model().counters().expert_misses, open.value()->model().expert_slots_min())
+          << "the small cache never had to read an expert again: this run shows nothing";
+    }
+  }
+}
+
+void expect_same_bits_for_tiny(const std::string& name) {
+  const auto vector = test::load_oracle_vectors("models/" + name);
+  auto ids = vector["prompt"].get<std::vector<int32_t>>();
+  for (const int32_t id : vector["greedy"]["ids"]) ids.push_back(id);
+  const test::TinyCheckpoint checkpoint = test::write_oracle_checkpoint(name);
+  const size_t top_k = vector["experts"][0][0][1].size();
+  expect_same_bits_everywhere(checkpoint.folder(), ids, top_k);
+}
+
+TEST(SameBits, TinyLinear) { expect_same_bits_for_tiny("tiny_linear"); }
+TEST(SameBits, TinyK3) { expect_same_bits_for_tiny("tiny_k3"); }
+
+TEST(SameBits, Demo) {
+  std::ifstream file(HEADRACE_SOURCE_DIR "/tests/data/demo/reference.json");
+  ASSERT_TRUE(file.is_open());
+  const auto reference = nlohmann::json::parse(file);
+  auto ids = reference["prompts"][1]["ids"].get<std::vector<int32_t>>();
+  for (const int32_t id : reference["prompts"][1]["greedy"]["ids"]) ids.push_back(id);
+  expect_same_bits_everywhere(HEADRACE_SOURCE_DIR "/models/demo", ids, 4);
+}
+
+}  // namespace
+}  // namespace headrace
