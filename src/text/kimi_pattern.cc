@@ -11,10 +11,11 @@ constexpr char kHan[] =
     R"(\x{20000}-\x{2A6DF}\x{2A700}-\x{2B81D}\x{2B820}-\x{2CEAD}\x{2CEB0}-\x{2EBE0}\x{2EBF0}-\x{2EE5D})"
     R"(\x{2F800}-\x{2FA1D}\x{30000}-\x{3134A}\x{31350}-\x{33479})";
 
-/// The part of it assigned after Unicode 14 (Debian 12's PCRE2): letters and numbers that `\p{L}` and `\p{N}` may not
-/// know. Letters, marks and numbers of other scripts that are newer than the PCRE2 count as symbols.
-constexpr char kNewHan[] =
-    R"(\x{16FF2}-\x{16FF6}\x{2B739}-\x{2B73F}\x{2CEA2}-\x{2CEAD}\x{2EBF0}-\x{2EE5D}\x{31350}-\x{33479})";
+/// What of it was assigned after Unicode 14 (Debian 12's PCRE2): letters that `\p{L}` may not know, and numbers that
+/// `\p{N}` may not. Letters, marks and numbers of other scripts that are newer than the PCRE2 count as symbols.
+constexpr char kNewHanLetters[] =
+    R"(\x{16FF2}\x{16FF3}\x{2B739}-\x{2B73F}\x{2CEA2}-\x{2CEAD}\x{2EBF0}-\x{2EE5D}\x{31350}-\x{33479})";
+constexpr char kNewHanNumbers[] = R"(\x{16FF4}-\x{16FF6})";
 
 /// The property White_Space. Not `\s`: PCRE2 adds U+180E.
 constexpr char kWhiteSpace[] =
@@ -25,7 +26,8 @@ constexpr char kWhiteSpace[] =
 std::string kimi_pattern() {
   const std::string han = kHan;
   const std::string space = kWhiteSpace;
-  const std::string word_character = R"(\p{L}\p{N})" + std::string(kNewHan);
+  const std::string number = R"(\p{N})" + std::string(kNewHanNumbers);
+  const std::string word_character = R"(\p{L})" + number + kNewHanLetters;
   // PCRE2 has no intersection of classes, so "these categories and not Han" is written as "none of the others, nor
   // Han". One class, because a lookahead before every character would make a run cost a backtracking frame per
   // character.
@@ -36,7 +38,7 @@ std::string kimi_pattern() {
   return "[" + han + "]+" +                                             //
          "|" + before_word + upper + "*" + lower + "+" + contraction +  //
          "|" + before_word + upper + "+" + lower + "*" + contraction +  //
-         "|" + R"(\p{N}{1,3})" +                                        //
+         "|[" + number + "]{1,3}" +                                     //
          "|" + " ?[^" + space + word_character + R"(]+[\r\n]*)" +       //
          "|[" + space + R"(]*[\r\n]+)" +                                //
          "|[" + space + "]+(?![^" + space + "])" +                      //

@@ -87,8 +87,10 @@ Status Encoding::append_plain(size_t begin, size_t end) {
 Status Encoding::append_part(std::string_view part) {
   while (!part.empty()) {
     const size_t valid_bytes = valid_utf8_prefix_bytes(part);
-    TRY(tokenizer_.splitter_.split(part.substr(0, valid_bytes),
-                                   [this](std::string_view piece) { pairs_.append(piece, ids_); }));
+    if (valid_bytes > 0) {
+      TRY(tokenizer_.splitter_.split(part.substr(0, valid_bytes),
+                                     [this](std::string_view piece) { pairs_.append(piece, ids_); }));
+    }
     part.remove_prefix(valid_bytes);
     if (part.empty()) break;
     pairs_.append(part.substr(0, 1), ids_);

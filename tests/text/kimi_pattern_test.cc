@@ -124,6 +124,7 @@ TEST(KimiPattern, KnowsHanNewerThanTheInstalledUnicode) {
     EXPECT_EQ(pieces_of("!" + character), (Pieces{"!", character}));
     EXPECT_EQ(pieces_of("a" + character), (Pieces{"a", character}));
   }
+  EXPECT_EQ(pieces_of("1\U00016FF411"), (Pieces{"1\U00016FF41", "1"})) << "a number of Han";
 }
 
 }  // namespace
