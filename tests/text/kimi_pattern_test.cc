@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "text/regex_splitter.h"
+#include "text/toy_tokenizer.h"
 
 namespace headrace {
 namespace {
@@ -90,6 +92,32 @@ TEST(KimiPattern, CutsThePublishedVectorsWithoutMachineCode) {
   for (const SplitVector& vector : published_vectors()) {
     EXPECT_EQ(pieces_of(vector.text, Engine::kInterpreter), vector.pieces) << vector.text;
   }
+}
+
+std::string from_hex(const std::string& hex) {
+  std::string bytes;
+  for (size_t index = 0; index + 1 < hex.size(); index += 2) {
+    bytes += static_cast<char>(std::stoi(hex.substr(index, 2), nullptr, 16));
+  }
+  return bytes;
+}
+
+// split_vectors.py made these with the published pattern and another regular expression engine.
+TEST(KimiPattern, CutsRandomTextsAsThePublishedPatternDoes) {
+  std::istringstream lines(testing::read_text_file(HEADRACE_SOURCE_DIR "/tests/text/split_vectors.txt"));
+  size_t text_count = 0;
+  for (std::string line; std::getline(lines, line); ++text_count) {
+    std::string text;
+    Pieces expected;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      expected.push_back(from_hex(word));
+      text += expected.back();
+    }
+    EXPECT_EQ(pieces_of(text), expected) << text;
+    EXPECT_EQ(pieces_of(text, Engine::kInterpreter), expected) << text;
+  }
+  EXPECT_EQ(text_count, 400u);
 }
 
 TEST(KimiPattern, TreatsTheWhiteSpacePropertyAndNothingElseAsSpace) {

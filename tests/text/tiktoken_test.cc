@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "text/toy_tokenizer.h"
@@ -171,6 +172,52 @@ TEST(Tiktoken, KeepsEveryByteOfLongRuns) {
   for (int count = 0; count < 86; ++count) han += "漢";
   for (const std::string& text : {han, std::string(300, '-'), std::string(300, '\n')}) {
     EXPECT_EQ(joined(*toy, plain(*toy, text)), text);
+  }
+}
+
+std::string repeat(std::string_view text, size_t count) {
+  std::string result;
+  for (; count > 0; --count) result += text;
+  return result;
+}
+
+double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(joined(tokenizer, plain(tokenizer, text)), text);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST(Tiktoken, EncodesLongRunsOfOneKindInAboutLinearTime) {
+  const auto toy = testing::toy_tokenizer();
+  for (const char* unit : {"a", "A", "é", "中", "\u0301", "ǅ", " ", "\n", "\r\n", "\u3000", "1", "-", "'", "👍", "\xFF",
+                           "a\xFF", "<|", "'s", "aB"}) {
+    const double short_run = seconds_to_encode(*toy, repeat(unit, 3'000));
+    const double long_run = seconds_to_encode(*toy, repeat(unit, 24'000));
+    // Eight times the text. Quadratic work would take 64 times as long; the slack is for sanitizers and busy machines.
+    EXPECT_LT(long_run, 2.0) << unit;
+    EXPECT_LT(long_run, short_run * 32 + 0.1) << unit;
+  }
+}
+
+TEST(Tiktoken, EncodesThePartsOfLongTextOnTheirOwn) {
+  const auto toy = testing::toy_tokenizer();
+  // 25,000 letters end in "h"; the next one, "e", would make "he" of it.
+  const Ids ids = plain(*toy, std::string(24'999, 'x') + "he");
+  ASSERT_GE(ids.size(), 2u);
+  EXPECT_EQ(toy->token_bytes(ids[ids.size() - 2]), "h");
+  EXPECT_EQ(toy->token_bytes(ids.back()), "e");
+  const Ids shorter = plain(*toy, std::string(24'998, 'x') + "he");
+  EXPECT_EQ(toy->token_bytes(shorter.back()), "he");
+}
+
+TEST(Tiktoken, FindsControlTokensAcrossTheBordersOfParts) {
+  const auto toy = testing::toy_tokenizer();
+  for (size_t before = 24'990; before <= 25'001; ++before) {
+    const std::string text = std::string(before, 'x') + "<|open|>he";
+    const Ids ids = markup(*toy, text);
+    ASSERT_GT(ids.size(), before + 1) << before;
+    EXPECT_EQ(ids[before], 275) << before;
+    EXPECT_EQ(joined(*toy, ids), text);
   }
 }
 
