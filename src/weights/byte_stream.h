@@ -13,8 +13,8 @@ namespace headrace {
 /// The bytes of a range of a file one after the other, through a chunk of memory that somebody else owns: what a JSON
 /// parser reads from, so that a header of a hundred megabytes needs no memory of its own.
 ///
-/// It is also the guard of the parser's own buffers: a string or number longer than kTokenBytesMax ends the stream.
-/// One thread.
+/// It is also the guard of the parser's own buffers: a string or number longer than kTokenBytesMax ends the stream, and
+/// of white space between them only the first byte comes out. One thread.
 class ByteStream {
  public:
   /// Longest string or number of a JSON text that is let through. The parser holds one at a time.
@@ -28,6 +28,8 @@ class ByteStream {
   char next() const { return static_cast<char>(chunk_[position_]); }
   void advance();
 
+  /// Offset of the next byte in the file.
+  uint64_t offset() const { return end_of_chunk_ - (available_ - position_); }
   /// Why the stream ended before its range, if it did.
   const Status& status() const { return status_; }
   /// From the drive so far.
@@ -35,19 +37,20 @@ class ByteStream {
 
  private:
   void fill();
+  void step();
   void measure_token(char byte);
 
   ReadableFile& file_;
-  uint64_t offset_;  ///< Of the first byte after the chunk.
-  uint64_t end_;
+  uint64_t end_of_chunk_;  ///< Offset of the first byte after it.
+  const uint64_t end_;
   std::span<std::byte> chunk_;
   size_t position_ = 0;
   size_t available_ = 0;
   Status status_;
   uint64_t bytes_read_ = 0;
 
-  bool in_string_ = false;
-  bool escaped_ = false;
+  enum class At : uint8_t { kOutside, kSpace, kNumber, kString, kEscape };
+  At at_ = At::kOutside;
   size_t token_bytes_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "base/ensure.h"
 #include "base/function_ref.h"
 #include "io/alignment.h"
+#include "weights/extent.h"
 #include "weights/safetensors.h"
 #include "weights/shard_list.h"
 #include "weights/tensor_directory.h"
@@ -24,13 +25,13 @@ constexpr size_t kNamesListedMax = 10;
 
 /// Memory for reading headers, given back afterwards.
 struct Scratch {
-  AlignedMemory memory;
+  BlockMemory memory;
   Reservation parser;
 
-  std::span<std::byte> chunk() const { return {align_up(memory.data(), kBlockBytesMax), kChunkBytes}; }
+  std::span<std::byte> chunk() const { return memory.bytes(); }
   static Result<Scratch> allocate(Budget& budget) {
     Scratch scratch;
-    scratch.memory = TRY(AlignedMemory::allocate(budget, kChunkBytes + kBlockBytesMax, "reading of headers"));
+    scratch.memory = TRY(BlockMemory::allocate(budget, kChunkBytes, kBlockBytesMax, "reading of headers"));
     scratch.parser = TRY(budget.reserve(kParserBytes, "parsing of headers"));
     return scratch;
   }
@@ -154,16 +155,13 @@ Status DirectoryBuilder::read_header(size_t file_index) {
 
 Status DirectoryBuilder::take(const HeaderTensor& tensor, size_t file_index) {
   TensorDirectory::Entry* entry = directory_.find(TensorDirectory::hash_of(tensor.name));
-  const std::string name = entry && !entry->found ? std::string() : printable(tensor.name);
-  if (!entry) return error(Code::kFormat, "tensor %s is not in the index", name.c_str());
+  if (!entry) return error(Code::kFormat, "tensor %s is not in the index", printable(tensor.name).c_str());
   const size_t expected_index = FilePlace::file_index(entry->place);
-  if (entry->found && expected_index == file_index) {
-    return error(Code::kFormat, "tensor %s is there twice", name.c_str());
-  }
   if (expected_index != file_index) {
-    return error(Code::kFormat, "tensor %s belongs into %s, says the index", printable(tensor.name).c_str(),
+    return error(Code::kFormat, "tensor %s is in %s, says the index", printable(tensor.name).c_str(),
                  shards_.file(expected_index).path().c_str());
   }
+  if (entry->found) return error(Code::kFormat, "tensor %s is there twice", printable(tensor.name).c_str());
   data_bytes_ += tensor.range.size;
   return directory_.set_found(*entry, tensor.dtype, tensor.shape, tensor.range.offset);
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/ensure.h"
-#include "io/alignment.h"
+#include "weights/extent.h"
 
 namespace headrace {
 namespace {
@@ -47,8 +47,7 @@ struct ExpertCache::State {
   const Checkpoint& checkpoint;
   const ExpertCatalog& catalog;
 
-  AlignedMemory memory;
-  std::byte* first_slot = nullptr;
+  BlockMemory memory;
   Reservation slots_memory;
   std::vector<Slot> slots;
   Matrix<uint64_t> tensor_offsets;  ///< Per slot.
@@ -58,7 +57,10 @@ struct ExpertCache::State {
   ExpertCacheCounters counters;
   uint64_t use_count = 0;
 
-  std::byte* slot_data(size_t slot) const { return first_slot + slot * catalog.slot_bytes(); }
+  std::byte* slot_data(size_t slot) const { return memory.bytes().data() + slot * catalog.slot_bytes(); }
+  bool is_known(ExpertId id) const {
+    return id.layer < catalog.layout().layer_count && id.expert < catalog.layout().expert_count;
+  }
   uint32_t& number_of(ExpertId id) const { return slot_numbers.row(id.layer)[id.expert]; }
 
   Result<size_t> find_victim() const;
@@ -87,10 +89,7 @@ Result<std::unique_ptr<ExpertCache>> ExpertCache::create(const Checkpoint& check
     return error(Code::kBudget, "%zu slots of %zu bytes do not fit any memory", slot_count, catalog.slot_bytes());
   }
   auto state = std::unique_ptr<State>(new State{.checkpoint = checkpoint, .catalog = catalog});
-  // Blocks larger than a page are rare; only they need room to move the first slot to their alignment.
-  const size_t slack_bytes = catalog.slot_alignment_ - AlignedMemory::kAlignment;
-  state->memory = TRY(AlignedMemory::allocate(budget, bytes + slack_bytes, "expert slots"));
-  state->first_slot = align_up(state->memory.data(), catalog.slot_alignment_);
+  state->memory = TRY(BlockMemory::allocate(budget, bytes, catalog.slot_alignment_, "expert slots"));
   state->slots_memory = TRY(budget.reserve(slot_count * sizeof(Slot), "list of expert slots"));
   state->slots.resize(slot_count);
   state->tensor_offsets =
@@ -103,6 +102,7 @@ Result<std::unique_ptr<ExpertCache>> ExpertCache::create(const Checkpoint& check
 void ExpertCache::announce(std::span<const ExpertId> ids) {
   for (Slot& slot : state_->slots) slot.announced = kNotAnnounced;
   for (size_t i = 0; i < ids.size(); ++i) {
+    ENSURE(state_->is_known(ids[i]));
     const uint32_t number = state_->number_of(ids[i]);
     if (number > 0) state_->slots[number - 1].announced = static_cast<uint32_t>(i);
   }
@@ -110,7 +110,7 @@ void ExpertCache::announce(std::span<const ExpertId> ids) {
 
 Result<ExpertLease> ExpertCache::acquire(ExpertId id) {
   State& state = *state_;
-  ENSURE(id.layer < state.catalog.layout().layer_count && id.expert < state.catalog.layout().expert_count);
+  ENSURE(state.is_known(id));
   uint32_t& number = state.number_of(id);
   if (number > 0) {
     ++state.counters.hits;

@@ -1,9 +1,23 @@
 #include "weights/extent.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/ensure.h"
 #include "io/alignment.h"
 
 namespace headrace {
+
+Result<BlockMemory> BlockMemory::allocate(Budget& budget, size_t bytes, size_t block_bytes, const char* purpose) {
+  const size_t slack_bytes = std::max(block_bytes, AlignedMemory::kAlignment) - AlignedMemory::kAlignment;
+  if (bytes > SIZE_MAX - slack_bytes)
+    return error(Code::kBudget, "%s: %zu bytes do not fit any memory", purpose, bytes);
+  BlockMemory memory;
+  memory.memory_ = TRY(AlignedMemory::allocate(budget, bytes + slack_bytes, purpose));
+  memory.start_ = align_up(memory.memory_.data(), block_bytes);
+  memory.size_bytes_ = bytes;
+  return memory;
+}
 
 size_t extent_memory_bytes(ByteRange range, size_t block_bytes) {
   return static_cast<size_t>(widen(range, block_bytes).size);

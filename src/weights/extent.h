@@ -4,10 +4,29 @@
 #include <cstdint>
 #include <span>
 
+#include "base/budget.h"
+#include "base/buffer.h"
 #include "base/result.h"
 #include "io/file.h"
 
 namespace headrace {
+
+/// Budgeted memory that starts at a multiple of a block, as reads of that block want it. Move-only.
+class BlockMemory {
+ public:
+  /// At least `bytes`; blocks of up to a page cost nothing extra.
+  static Result<BlockMemory> allocate(Budget& budget, size_t bytes, size_t block_bytes, const char* purpose);
+
+  BlockMemory() = default;
+  std::span<std::byte> bytes() const { return {start_, size_bytes_}; }
+  /// What it takes of the budget.
+  size_t budgeted_bytes() const { return memory_.size_bytes(); }
+
+ private:
+  AlignedMemory memory_;
+  std::byte* start_ = nullptr;
+  size_t size_bytes_ = 0;
+};
 
 /// Bytes of a file that were read in whole blocks.
 struct ReadExtent {

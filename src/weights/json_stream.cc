@@ -6,8 +6,8 @@
 
 namespace headrace {
 
-bool JsonEvents::parse_error(std::size_t position, const std::string& last_token, const nlohmann::json::exception&) {
-  return fail(error(Code::kFormat, "not JSON at byte %zu, after \"%s\"", position, printable(last_token).c_str()));
+bool JsonEvents::parse_error(std::size_t, const std::string& last_token, const nlohmann::json::exception&) {
+  return fail(error(Code::kFormat, "not JSON, at \"%s\"", printable(last_token).c_str()));
 }
 
 bool JsonEvents::refuse(const char* what) {
@@ -27,7 +27,8 @@ Result<uint64_t> read_json(ReadableFile& file, ByteRange range, std::span<std::b
   if (!stream.status()) return stream.status().error();
   if (!parsed) {
     const Error reason = events.status() ? error(Code::kFormat, "not JSON") : events.status().error();
-    return with_context(reason, "%s", file.path().c_str());
+    return with_context(reason, "%s, near byte %llu", file.path().c_str(),
+                        static_cast<unsigned long long>(stream.offset()));
   }
   return stream.bytes_read();
 }

@@ -19,27 +19,6 @@ using ull = unsigned long long;
 /// The length of the header, little endian, in front of it.
 constexpr uint64_t kLengthBytes = 8;
 
-struct DTypeRow {
-  DType dtype;
-  const char* name;
-  size_t bytes;
-};
-constexpr DTypeRow kDTypes[] = {
-    {DType::kF32, "F32", 4},        {DType::kBf16, "BF16", 2},      {DType::kF16, "F16", 2},
-    {DType::kU8, "U8", 1},          {DType::kI8, "I8", 1},          {DType::kF8E4m3, "F8_E4M3", 1},
-    {DType::kF8E5m2, "F8_E5M2", 1}, {DType::kF8E8m0, "F8_E8M0", 1}, {DType::kI16, "I16", 2},
-    {DType::kU16, "U16", 2},        {DType::kI32, "I32", 4},        {DType::kU32, "U32", 4},
-    {DType::kI64, "I64", 8},        {DType::kU64, "U64", 8},        {DType::kF64, "F64", 8},
-    {DType::kBool, "BOOL", 1},
-};
-
-const DTypeRow& row_of(DType dtype) {
-  const auto* row = std::find_if(std::begin(kDTypes), std::end(kDTypes),
-                                 [dtype](const DTypeRow& candidate) { return candidate.dtype == dtype; });
-  ENSURE(row != std::end(kDTypes));
-  return *row;
-}
-
 /// The bytes that `dtype` and `shape` ask for, or nothing when they are more than 64 bits count.
 std::optional<uint64_t> stored_bytes(DType dtype, const Shape& shape) {
   uint64_t bytes = dtype_bytes(dtype);
@@ -276,148 +255,6 @@ Result<HeaderTensor> HeaderEvents::checked_tensor() const {
   return HeaderTensor{name_, dtype_, shape_, {data_begin_ + begin, end - begin}};
 }
 
-/// The events of an index: {"metadata": {"total_size": n, ..}, "weight_map": {"<tensor>": "<file>", ..}, ..}
-class IndexEvents final : public JsonEvents {
- public:
-  explicit IndexEvents(IndexSink sink) : sink_(sink) {}
-
-  bool null() override { return pass_over() || JsonEvents::null(); }
-  bool boolean(bool value) override { return pass_over() || JsonEvents::boolean(value); }
-  bool number_integer(number_integer_t value) override { return pass_over() || JsonEvents::number_integer(value); }
-  bool number_unsigned(number_unsigned_t value) override;
-  bool number_float(number_float_t value, const string_t& text) override;
-  bool string(string_t& text) override;
-  bool start_object(std::size_t size) override;
-  bool key(string_t& name) override;
-  bool end_object() override;
-  bool start_array(std::size_t size) override { return deeper() || JsonEvents::start_array(size); }
-  bool end_array() override { return shallower(); }
-
-  bool has_weight_map() const { return weight_map_seen_; }
-
- private:
-  enum class At : uint8_t { kStart, kTop, kMetadata, kWeightMap, kEnd };
-  /// Deepest nesting inside a value that is passed over.
-  static constexpr int kDepthMax = 32;
-
-  std::string place() const override;
-  /// Whether the reader is inside, or at, a value that nobody asked for.
-  bool pass_over() const {
-    return depth_ > 0 || (at_ == At::kTop && key_ == Key::kOther) || (at_ == At::kMetadata && key_ == Key::kOther);
-  }
-  bool deeper();
-  bool shallower();
-  bool take_total_size(uint64_t bytes);
-
-  enum class Key : uint8_t { kOther, kMetadata, kWeightMap, kTotalSize };
-
-  IndexSink sink_;
-  At at_ = At::kStart;
-  Key key_ = Key::kOther;
-  int depth_ = 0;
-  bool metadata_seen_ = false;
-  bool weight_map_seen_ = false;
-  bool total_size_seen_ = false;
-  string_t tensor_;
-};
-
-std::string IndexEvents::place() const {
-  switch (at_) {
-    case At::kStart:
-      return "start of the index";
-    case At::kTop:
-      return "top level of the index";
-    case At::kMetadata:
-      return "metadata";
-    case At::kWeightMap:
-      return "weight_map, tensor " + printable(tensor_);
-    case At::kEnd:
-      return "end of the index";
-  }
-  return "index";
-}
-
-bool IndexEvents::deeper() {
-  if (!pass_over()) return false;
-  if (++depth_ > kDepthMax) return fail(error(Code::kFormat, "nested deeper than %d", kDepthMax));
-  return true;
-}
-
-bool IndexEvents::shallower() {
-  ENSURE(depth_ > 0);  // The parser pairs them, and only `deeper` lets one open.
-  --depth_;
-  return true;
-}
-
-bool IndexEvents::take_total_size(uint64_t bytes) {
-  if (total_size_seen_) return fail(error(Code::kFormat, "metadata: total_size is there twice"));
-  total_size_seen_ = true;
-  return check(sink_.total_size(bytes));
-}
-
-bool IndexEvents::number_unsigned(number_unsigned_t value) {
-  if (pass_over()) return true;
-  if (at_ == At::kMetadata) return take_total_size(value);
-  return JsonEvents::number_unsigned(value);
-}
-
-bool IndexEvents::number_float(number_float_t value, const string_t& text) {
-  if (pass_over()) return true;
-  // Some writers add the sizes up in floating point.
-  const bool whole = value >= 0 && value < 0x1p53 && value == static_cast<double>(static_cast<uint64_t>(value));
-  if (at_ == At::kMetadata && whole) return take_total_size(static_cast<uint64_t>(value));
-  return JsonEvents::number_float(value, text);
-}
-
-bool IndexEvents::string(string_t& text) {
-  if (pass_over()) return true;
-  if (at_ == At::kWeightMap) return check(sink_.entry(tensor_, text));
-  return JsonEvents::string(text);
-}
-
-bool IndexEvents::start_object(std::size_t size) {
-  if (at_ == At::kStart) {
-    at_ = At::kTop;
-    return true;
-  }
-  if (at_ == At::kTop && depth_ == 0 && key_ == Key::kMetadata) {
-    at_ = At::kMetadata;
-    return true;
-  }
-  if (at_ == At::kTop && depth_ == 0 && key_ == Key::kWeightMap) {
-    at_ = At::kWeightMap;
-    return true;
-  }
-  return deeper() || JsonEvents::start_object(size);
-}
-
-bool IndexEvents::key(string_t& name) {
-  if (depth_ > 0) return true;
-  if (at_ == At::kWeightMap) {
-    tensor_ = name;
-    return true;
-  }
-  key_ = Key::kOther;
-  if (at_ == At::kMetadata) {
-    if (name == "total_size") key_ = Key::kTotalSize;
-    return true;
-  }
-  if (name == "metadata") {
-    if (std::exchange(metadata_seen_, true)) return fail(error(Code::kFormat, "metadata is there twice"));
-    key_ = Key::kMetadata;
-  } else if (name == "weight_map") {
-    if (std::exchange(weight_map_seen_, true)) return fail(error(Code::kFormat, "weight_map is there twice"));
-    key_ = Key::kWeightMap;
-  }
-  return true;
-}
-
-bool IndexEvents::end_object() {
-  if (depth_ > 0) return shallower();
-  at_ = at_ == At::kTop ? At::kEnd : At::kTop;
-  return true;
-}
-
 Result<uint64_t> read_header_length(ReadableFile& file, std::span<std::byte> chunk, uint64_t& bytes_read) {
   const uint64_t file_bytes = file.size_bytes();
   if (file_bytes < kLengthBytes) {
@@ -443,32 +280,6 @@ Result<uint64_t> read_header_length(ReadableFile& file, std::span<std::byte> chu
 
 }  // namespace
 
-const char* dtype_name(DType dtype) {
-  return row_of(dtype).name;
-}
-size_t dtype_bytes(DType dtype) {
-  return row_of(dtype).bytes;
-}
-
-std::optional<DType> dtype_of_name(std::string_view name) {
-  for (const DTypeRow& row : kDTypes) {
-    if (name == row.name) return row.dtype;
-  }
-  return std::nullopt;
-}
-
-uint64_t Shape::element_count() const {
-  uint64_t count = 1;
-  for (size_t i = 0; i < rank; ++i) count *= dims[i];
-  return count;
-}
-
-std::string Shape::text() const {
-  std::string text = "[";
-  for (size_t i = 0; i < rank; ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
-  return text + "]";
-}
-
 std::string printable(std::string_view name) {
   constexpr size_t kShownBytesMax = 100;
   std::string text(name.substr(0, kShownBytesMax));
@@ -487,13 +298,6 @@ Result<HeaderSummary> read_safetensors_header(ReadableFile& file, std::span<std:
   summary.bytes_read += TRY(read_json(file, {kLengthBytes, length}, chunk, events));
   summary.tensor_count = events.tensor_count();
   return summary;
-}
-
-Result<uint64_t> read_safetensors_index(ReadableFile& file, std::span<std::byte> chunk, IndexSink sink) {
-  IndexEvents events(sink);
-  const uint64_t bytes_read = TRY(read_json(file, {0, file.size_bytes()}, chunk, events));
-  if (!events.has_weight_map()) return error(Code::kFormat, "%s: weight_map is missing", file.path().c_str());
-  return bytes_read;
 }
 
 }  // namespace headrace

@@ -35,10 +35,17 @@ std::string join(const std::string& folder, std::string_view name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-/// On the real file system; files of tests live elsewhere, and are then as good as missing when they do not open.
-bool is_there(const std::string& path) {
+/// Asks the file system why a file did not open: a name without a file is damage of the folder, all else a failure.
+/// Files of tests live elsewhere, and count as missing when they do not open.
+bool is_missing(const std::string& path) {
   std::error_code failure;
-  return std::filesystem::exists(std::filesystem::symlink_status(path, failure));
+  return std::filesystem::status(path, failure).type() == std::filesystem::file_type::not_found;
+}
+
+/// The same for the name alone: a link that leads nowhere is there.
+bool is_unnamed(const std::string& path) {
+  std::error_code failure;
+  return std::filesystem::symlink_status(path, failure).type() == std::filesystem::file_type::not_found;
 }
 
 }  // namespace
@@ -61,7 +68,7 @@ Status ShardList::open_index(const Surroundings& surroundings) {
   const std::string path = join(surroundings.folder, kIndexName);
   Result<std::unique_ptr<ReadableFile>> index = surroundings.opener(path, surroundings.mode);
   if (!index) {
-    if (is_there(path)) return index.take_error();
+    if (!is_unnamed(path)) return index.take_error();
     return {};
   }
   index_ = index.take_value();
@@ -127,7 +134,7 @@ Status ShardList::open_files(const Surroundings& surroundings) {
   for (const auto& [name, index] : shards_) {
     const std::string path = join(surroundings.folder, name);
     Result<std::unique_ptr<ReadableFile>> file = surroundings.opener(path, surroundings.mode);
-    if (!file && !is_there(path)) {
+    if (!file && is_missing(path)) {
       missing += (missing_count++ ? ", " : "") + printable(name);
     } else if (!file) {
       if (!failure) failure = file.take_error();

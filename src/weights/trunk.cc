@@ -39,7 +39,11 @@ struct Trunk::State {
   };
 
   State(Checkpoint& from, Budget& memory_budget, size_t bytes_max)
-      : checkpoint(from), budget(memory_budget), row_block_bytes_max(bytes_max) {}
+      : checkpoint(from), budget(memory_budget), row_block_bytes_max(bytes_max) {
+    for (size_t file = 0; file < from.file_count(); ++file) {
+      largest_block = std::max(largest_block, from.file(file).block_bytes());
+    }
+  }
 
   Result<TrunkMatrix> add(std::string_view name, size_t rows, size_t cols, Home home);
   Result<std::vector<float>> read_vector(std::string_view name, const TensorInfo& info, size_t count);
@@ -51,10 +55,11 @@ struct Trunk::State {
   Checkpoint& checkpoint;
   Budget& budget;
   const size_t row_block_bytes_max;
+  size_t largest_block = 1;
 
   std::vector<StoredMatrix> matrices;
-  AlignedMemory resident;
-  AlignedMemory row_memory;  ///< For one row of any row table, widened.
+  BlockMemory resident;
+  BlockMemory row_memory;  ///< For one row of any row table, widened.
   bool loaded = false;
   uint64_t bytes_read = 0;
   std::chrono::steady_clock::duration waited{};
@@ -86,6 +91,7 @@ Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t
 
 Result<TensorInfo> Trunk::State::claim_vector(std::string_view name) {
   const TensorInfo info = TRY(checkpoint.claim(name));
+  if (info.range.size == 0) return error(Code::kFormat, "tensor %s is empty", printable(name).c_str());
   if (plain_format(info.dtype)) return info;
   return error(Code::kFormat, "tensor %s: type %s, expected BF16, F16 or F32", printable(name).c_str(),
                dtype_name(info.dtype));
@@ -94,10 +100,9 @@ Result<TensorInfo> Trunk::State::claim_vector(std::string_view name) {
 Result<std::vector<float>> Trunk::State::read_vector(std::string_view name, const TensorInfo& info, size_t count) {
   const ByteRange range{info.range.offset, count * dtype_bytes(info.dtype)};
   const size_t block_bytes = checkpoint.file(info.file_index).block_bytes();
-  const AlignedMemory memory =
-      TRY(AlignedMemory::allocate(budget, extent_memory_bytes(range, block_bytes) + kBlockBytesMax, "small tensor"));
-  std::byte* const start = align_up(memory.data(), block_bytes);
-  const ReadExtent extent = TRY(read(info.file_index, range, {start, memory.size_bytes() - kBlockBytesMax}));
+  const BlockMemory memory =
+      TRY(BlockMemory::allocate(budget, extent_memory_bytes(range, block_bytes), block_bytes, "small tensor"));
+  const ReadExtent extent = TRY(read(info.file_index, range, memory.bytes()));
   std::vector<float> values(count);
   decode_elements(*plain_format(info.dtype), extent.data, values);
   TRY(check_finite(name, values));
@@ -137,10 +142,12 @@ Result<TrunkMatrix> Trunk::add_row_table(std::string_view name, size_t rows, siz
   const TrunkMatrix table = TRY(state_->add(name, rows, cols, State::Home::kFile));
   const State::StoredMatrix& stored = state_->matrices.back();
   const size_t block_bytes = state_->checkpoint.file(stored.info.file_index).block_bytes();
-  const size_t wanted_bytes = stored.view.row_bytes + 2 * block_bytes + kBlockBytesMax;
-  if (wanted_bytes > state_->row_memory.size_bytes()) {
+  // A row may begin and end inside a block. Aligned to the largest block, for tables in several files.
+  const size_t wanted_bytes = stored.view.row_bytes + 2 * block_bytes;
+  if (wanted_bytes > state_->row_memory.bytes().size()) {
     state_->row_memory = {};
-    state_->row_memory = TRY(AlignedMemory::allocate(state_->budget, wanted_bytes, "row of a table"));
+    state_->row_memory =
+        TRY(BlockMemory::allocate(state_->budget, wanted_bytes, state_->largest_block, "row of a table"));
   }
   return table;
 }
@@ -167,11 +174,10 @@ Status Trunk::load() {
   State& state = *state_;
   ENSURE(!state.loaded);
   const size_t bytes = state.place_all();
-  state.resident = TRY(AlignedMemory::allocate(state.budget, bytes + kBlockBytesMax, "resident weights"));
-  std::byte* const start = align_up(state.resident.data(), kBlockBytesMax);
+  state.resident = TRY(BlockMemory::allocate(state.budget, bytes, state.largest_block, "resident weights"));
   for (State::StoredMatrix& matrix : state.matrices) {
     if (matrix.home != State::Home::kMemory) continue;
-    const std::span<std::byte> memory(start + matrix.memory_offset, bytes - matrix.memory_offset);
+    const std::span<std::byte> memory = state.resident.bytes().subspan(matrix.memory_offset);
     matrix.view.data = TRY(state.read(matrix.info.file_index, matrix.info.range, memory)).data;
   }
   state.loaded = true;
@@ -194,11 +200,8 @@ Status Trunk::read_row(const TrunkMatrix& table, size_t row, std::span<float> ou
   const State::StoredMatrix& stored = state_->stored(table, State::Home::kFile);
   const WeightView& view = stored.view;
   ENSURE(row < view.rows && out.size() == view.cols);
-  const size_t block_bytes = state_->checkpoint.file(stored.info.file_index).block_bytes();
   const ByteRange range{stored.info.range.offset + row * view.row_bytes, view.row_bytes};
-  std::byte* const start = align_up(state_->row_memory.data(), block_bytes);
-  const size_t memory_bytes = extent_memory_bytes(range, block_bytes);
-  const ReadExtent extent = TRY(state_->read(stored.info.file_index, range, {start, memory_bytes}));
+  const ReadExtent extent = TRY(state_->read(stored.info.file_index, range, state_->row_memory.bytes()));
   decode_elements(view.format, extent.data, out);
   return check_finite("row of a table", out);
 }
@@ -207,7 +210,7 @@ uint64_t Trunk::bytes_read() const {
   return state_->bytes_read;
 }
 size_t Trunk::resident_bytes() const {
-  return state_->resident.size_bytes();
+  return state_->resident.budgeted_bytes();
 }
 double Trunk::wait_s() const {
   return std::chrono::duration<double>(state_->waited).count();
