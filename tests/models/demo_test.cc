@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "models/model_harness.h"

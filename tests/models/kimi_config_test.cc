@@ -11,8 +11,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-Json tiny_linear() { return test::load_oracle_vectors("models/tiny_linear")["config"]; }
-Json tiny_k3() { return test::load_oracle_vectors("models/tiny_k3")["config"]; }
+Json tiny_linear() {
+  return test::load_oracle_vectors("models/tiny_linear")["config"];
+}
+Json tiny_k3() {
+  return test::load_oracle_vectors("models/tiny_k3")["config"];
+}
 
 Result<KimiConfig> read(const Json& json) {
   const ConfigObject object = TRY(ConfigObject::wrap(json, "config.json"));
@@ -84,12 +88,8 @@ TEST(KimiConfig, ReadsOptionalFeaturesByValueNotByPresence) {
 
 TEST(KimiConfig, RefusesUnsupportedValuesByName) {
   const std::pair<const char*, Json> changes[] = {
-      {"mla_use_nope", false},
-      {"hidden_act", "gelu"},
-      {"moe_router_activation_func", "tanh"},
-      {"num_nextn_predict_layers", 1},
-      {"tie_word_embeddings", true},
-      {"num_key_value_heads", 2},
+      {"mla_use_nope", false},         {"hidden_act", "gelu"},        {"moe_router_activation_func", "tanh"},
+      {"num_nextn_predict_layers", 1}, {"tie_word_embeddings", true}, {"num_key_value_heads", 2},
       {"topk_method", "greedy"},
   };
   for (const auto& [key, value] : changes) {
@@ -115,9 +115,10 @@ TEST(KimiConfig, RefusesOtherQuantizationInEitherPlace) {
 }
 
 TEST(KimiConfig, RefusesEveryKeyOfAShapeWhenAbsentZeroNegativeHugeOrOfAnotherType) {
-  const char* const keys[] = {"vocab_size",       "hidden_size",      "num_hidden_layers",   "num_attention_heads",
-                              "kv_lora_rank",     "qk_nope_head_dim", "qk_rope_head_dim",    "v_head_dim",
-                              "model_max_length", "intermediate_size", "moe_intermediate_size", "num_experts_per_token"};
+  const char* const keys[] = {
+      "vocab_size",       "hidden_size",       "num_hidden_layers",     "num_attention_heads",
+      "kv_lora_rank",     "qk_nope_head_dim",  "qk_rope_head_dim",      "v_head_dim",
+      "model_max_length", "intermediate_size", "moe_intermediate_size", "num_experts_per_token"};
   const Json bad[] = {nullptr, 0, -1, 1e30, 4294967296.0, 18446744073709551615ull, 2.5, "64", true, Json::array()};
   for (const char* key : keys) {
     for (const Json& value : bad) {
@@ -135,9 +136,18 @@ TEST(KimiConfig, RefusesEveryKeyOfAShapeWhenAbsentZeroNegativeHugeOrOfAnotherTyp
 
 TEST(KimiConfig, RefusesBadNumbersOfTheLinearAttention) {
   const std::pair<const char*, Json> changes[] = {
-      {"num_heads", 0},       {"num_heads", -4},         {"head_dim", 0},     {"head_dim", nullptr},
-      {"kda_layers", "1,2"},  {"kda_layers", nullptr},   {"kda_layers", {0}}, {"kda_layers", {1, 2, 3, 5, 7}},
-      {"kda_layers", {1, 2}}, {"full_attn_layers", {3, 4, 6}}, {"short_conv_kernel_size", 0}, {"gate_lower_bound", 1.0},
+      {"num_heads", 0},
+      {"num_heads", -4},
+      {"head_dim", 0},
+      {"head_dim", nullptr},
+      {"kda_layers", "1,2"},
+      {"kda_layers", nullptr},
+      {"kda_layers", {0}},
+      {"kda_layers", {1, 2, 3, 5, 7}},
+      {"kda_layers", {1, 2}},
+      {"full_attn_layers", {3, 4, 6}},
+      {"short_conv_kernel_size", 0},
+      {"gate_lower_bound", 1.0},
       {"gate_lower_bound", "x"},
   };
   for (const auto& [key, value] : changes) {
@@ -155,10 +165,20 @@ TEST(KimiConfig, RefusesBadNumbersOfTheLinearAttention) {
 
 TEST(KimiConfig, RefusesRoutingThatCannotWork) {
   const std::pair<const char*, Json> changes[] = {
-      {"num_experts_per_token", 9}, {"num_expert_group", 3},        {"num_expert_group", 0}, {"topk_group", 2},
-      {"moe_renormalize", 1},       {"moe_renormalize", nullptr},   {"routed_scaling_factor", "2"},
-      {"routed_scaling_factor", nullptr}, {"first_k_dense_replace", nullptr}, {"moe_layer_freq", 0},
-      {"rms_norm_eps", 0.0},        {"rms_norm_eps", -1e-5},        {"rms_norm_eps", nullptr}, {"eos_token_id", "x"},
+      {"num_experts_per_token", 9},
+      {"num_expert_group", 3},
+      {"num_expert_group", 0},
+      {"topk_group", 2},
+      {"moe_renormalize", 1},
+      {"moe_renormalize", nullptr},
+      {"routed_scaling_factor", "2"},
+      {"routed_scaling_factor", nullptr},
+      {"first_k_dense_replace", nullptr},
+      {"moe_layer_freq", 0},
+      {"rms_norm_eps", 0.0},
+      {"rms_norm_eps", -1e-5},
+      {"rms_norm_eps", nullptr},
+      {"eos_token_id", "x"},
   };
   for (const auto& [key, value] : changes) {
     Json json = tiny_linear();

@@ -7,7 +7,6 @@
 
 #include "models/model_harness.h"
 #include "support/oracle_vectors.h"
-#include "support/tiny_checkpoint.h"
 
 namespace headrace {
 namespace {
@@ -55,7 +54,8 @@ void expect_experts(const RunResult& result, const nlohmann::json& vector) {
       EXPECT_EQ(got.layer, layers[i][0].get<uint32_t>());
       EXPECT_EQ(got.experts, layers[i][1].get<std::vector<uint32_t>>()) << "token " << t << ", layer " << got.layer;
       const auto weights = layers[i][2].get<std::vector<double>>();
-      for (size_t k = 0; k < weights.size(); ++k) EXPECT_NEAR(got.weights[k], weights[k], kWeightBound * (1 + weights[k]));
+      for (size_t k = 0; k < weights.size(); ++k)
+        EXPECT_NEAR(got.weights[k], weights[k], kWeightBound * (1 + weights[k]));
     }
   }
 }
@@ -63,10 +63,11 @@ void expect_experts(const RunResult& result, const nlohmann::json& vector) {
 TEST_P(KimiOracle, LogitsExpertsAndGreedyTokensAgree) {
   const auto vector = test::load_oracle_vectors("models/" + GetParam());
   ASSERT_GT(vector["smallest_router_gap"].get<double>(), 1e-4) << "expert sets are only comparable without near ties";
-  const test::TinyCheckpoint checkpoint = test::write_oracle_checkpoint(GetParam());
+  const test::TempFolder folder;
+  folder.write(test::oracle_checkpoint(vector));
   for (const Kernels* kernels : usable_kernels()) {
     SCOPED_TRACE(kernels->name);
-    auto open = OpenModel::open(checkpoint.folder(), RunSetup{.isa = kernels->name, .threads = 2});
+    auto open = OpenModel::open(folder.path(), RunSetup{.isa = kernels->name, .threads = 2});
     ASSERT_TRUE(open) << open.error().message;
     auto result = open.value()->run(vector["prompt"].get<std::vector<int32_t>>());
     ASSERT_TRUE(result) << result.error().message;
@@ -82,7 +83,7 @@ TEST_P(KimiOracle, LogitsExpertsAndGreedyTokensAgree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configurations, KimiOracle, testing::ValuesIn(test::oracle_model_names()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& parameter) { return parameter.param; });
 
 }  // namespace
 }  // namespace headrace

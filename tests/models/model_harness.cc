@@ -10,6 +10,11 @@ std::string RunSetup::text() const {
          " slots, row blocks of " + std::to_string(row_block_bytes) + " bytes";
 }
 
+Files oracle_checkpoint(const nlohmann::json& vector, TinyOptions options) {
+  options.expert_format = vector["expert_format"];
+  return tiny_checkpoint(vector["config"], options);
+}
+
 Result<std::unique_ptr<OpenModel>> OpenModel::open(const std::string& folder, const RunSetup& setup,
                                                    size_t context_tokens, size_t budget_bytes, FileOpener opener) {
   std::unique_ptr<OpenModel> open(new OpenModel(setup, budget_bytes, std::move(opener)));

@@ -11,12 +11,13 @@
 #include "io/file.h"
 #include "kernels/dispatch.h"
 #include "models/model.h"
+#include "support/tiny_checkpoint.h"
 
 namespace headrace::test {
 
 /// One way to run a model; none of it may change a bit of the result (P1).
 struct RunSetup {
-  std::string isa = {};        ///< Empty: the best.
+  std::string isa = {};  ///< Empty: the best.
   size_t threads = 1;
   size_t chunk_tokens = 64;
   size_t expert_slots = 0;     ///< 0: all.
@@ -28,9 +29,12 @@ struct RunSetup {
 
 /// What a forward pass over some tokens gave.
 struct RunResult {
-  std::vector<std::vector<float>> logits;            ///< Of every token.
-  std::vector<std::vector<RoutedExperts>> routing;   ///< Of every token.
+  std::vector<std::vector<float>> logits;           ///< Of every token.
+  std::vector<std::vector<RoutedExperts>> routing;  ///< Of every token.
 };
+
+/// The checkpoint that a model vector of the oracle was computed from.
+Files oracle_checkpoint(const nlohmann::json& vector, TinyOptions options = {});
 
 /// A model opened for a test, with all that it borrows.
 class OpenModel {
