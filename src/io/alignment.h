@@ -28,7 +28,7 @@ inline ByteRange widen(ByteRange range, size_t block_bytes) {
 }
 
 /// The first address not below `data` that is a multiple of `block_bytes`.
-inline std::byte* align_up(std::byte* data, size_t block_bytes) {
+inline std::byte* align_address(std::byte* data, size_t block_bytes) {
   const auto address = reinterpret_cast<uintptr_t>(data);
   return data + (align_up(uint64_t{address}, block_bytes) - address);
 }

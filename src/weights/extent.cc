@@ -14,7 +14,7 @@ Result<BlockMemory> BlockMemory::allocate(Budget& budget, size_t bytes, size_t b
     return error(Code::kBudget, "%s: %zu bytes do not fit any memory", purpose, bytes);
   BlockMemory memory;
   memory.memory_ = TRY(AlignedMemory::allocate(budget, bytes + slack_bytes, purpose));
-  memory.start_ = align_up(memory.memory_.data(), block_bytes);
+  memory.start_ = align_address(memory.memory_.data(), block_bytes);
   memory.size_bytes_ = bytes;
   return memory;
 }
