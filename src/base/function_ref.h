@@ -15,7 +15,8 @@ class FunctionRef<R(Arguments...)> {
  public:
   template <class F>
   requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Arguments...>)
-      FunctionRef(F&& callable)  // Implicit on purpose: a lambda at the call site.
+      // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload): a lambda at the call site.
+      FunctionRef(F&& callable)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Arguments>(arguments)...);

@@ -37,7 +37,7 @@ struct Error {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  // Implicit on purpose: `return error(...)` in functions that return a Status.
+  // NOLINTNEXTLINE(google-explicit-constructor): `return error(...)` in functions that return a Status.
   Status(Error error) : error_(std::move(error)) {}
 
   explicit operator bool() const { return !error_.has_value(); }
@@ -58,9 +58,10 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  // Implicit on purpose: `return value` and `return error(...)`.
+  // NOLINTBEGIN(google-explicit-constructor): `return value` and `return error(...)`.
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   explicit operator bool() const { return state_.index() == 0; }
   T& value() {
@@ -102,6 +103,7 @@ T take_try_value(Result<T>& result) {
 #define TRY(expression) HEADRACE_TRY_WITH_NAME(HEADRACE_TRY_JOIN(try_result_, __COUNTER__), expression)
 #define HEADRACE_TRY_JOIN_EXPANDED(left, right) left##right
 #define HEADRACE_TRY_JOIN(left, right) HEADRACE_TRY_JOIN_EXPANDED(left, right)
+// NOLINTBEGIN(bugprone-macro-parentheses): `name` is a name.
 // A name of its own for each TRY, so that one may stand inside another without shadowing it.
 #define HEADRACE_TRY_WITH_NAME(name, expression) \
   ({                                             \
@@ -110,3 +112,4 @@ T take_try_value(Result<T>& result) {
       return name.take_error();                  \
     ::headrace::detail::take_try_value(name);    \
   })
+// NOLINTEND(bugprone-macro-parentheses)

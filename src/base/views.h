@@ -22,9 +22,11 @@ class MatrixView {
   explicit MatrixView(std::span<T> row) : MatrixView(row.data(), 1, row.size(), row.size()) {}
   /// A view to read of a view to write. A template, because a constructor from MatrixView<T> itself, even one that its
   /// constraint rules out, would take the place of the implicit copy constructor.
+  // NOLINTBEGIN(google-explicit-constructor): reading is always allowed.
   template <class Writable>
   requires(std::is_same_v<T, const Writable>) MatrixView(const MatrixView<Writable>& other)
       : data_(other.data()), rows_(other.rows()), cols_(other.cols()), stride_(other.stride()) {}
+  // NOLINTEND(google-explicit-constructor)
 
   T* data() const { return data_; }
   size_t rows() const { return rows_; }

@@ -55,7 +55,7 @@ TEST(Budget, ReservationsComeBackOnEveryPath) {
     second = std::move(first);  // Gives back the 20.
     EXPECT_EQ(budget.used_bytes(), 10u);
     EXPECT_EQ(second.bytes(), 10u);
-    EXPECT_EQ(first.bytes(), 0u);  // NOLINT(bugprone-use-after-move): an empty reservation is promised.
+    EXPECT_EQ(first.bytes(), 0u);
     const Reservation third = std::move(second);
     EXPECT_EQ(budget.used_bytes(), 10u);
   }

@@ -42,7 +42,7 @@ TEST(AlignedMemory, MovingKeepsTheAddressAndTheReservation) {
   AlignedMemory second = std::move(first);
   EXPECT_EQ(second.data(), data);
   EXPECT_EQ(second.bytes()[17], std::byte{42});
-  EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move): an empty object is promised.
+  EXPECT_EQ(first.data(), nullptr);
   AlignedMemory third = allocate(budget, 8192);
   EXPECT_EQ(budget.used_bytes(), 12288u);
   third = std::move(second);
@@ -106,11 +106,11 @@ TEST(Matrix, AMovedFromMatrixIsEmpty) {
   first.row(1)[1] = 5.0F;
   Matrix<float> second = std::move(first);
   EXPECT_EQ(second.row(1)[1], 5.0F);
-  EXPECT_EQ(first.rows(), 0u);  // NOLINT(bugprone-use-after-move): an empty object is promised.
+  EXPECT_EQ(first.rows(), 0u);
   Matrix<float> third;
   third = std::move(second);
   EXPECT_EQ(third.row(1)[1], 5.0F);
-  EXPECT_EQ(second.view().data(), nullptr);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(second.view().data(), nullptr);
 }
 
 TEST(Matrix, ShapesThatWrapAroundAreRefused) {
