@@ -66,8 +66,12 @@ void ByteStream::measure_token(char byte) {
   } else if (is_of_number(byte)) {
     if (at_ != At::kNumber) token_bytes_ = 0;
     at_ = At::kNumber;
+  } else if (!is_space(byte)) {
+    at_ = At::kOutside;
+  } else if (at_ == At::kSpace) {
+    return;  // Never comes out.
   } else {
-    at_ = is_space(byte) ? At::kSpace : At::kOutside;
+    at_ = At::kSpace;
   }
   if (++token_bytes_ <= kTokenBytesMax) return;
   status_ =

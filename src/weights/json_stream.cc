@@ -7,7 +7,7 @@
 namespace headrace {
 
 bool JsonEvents::parse_error(std::size_t, const std::string& last_token, const nlohmann::json::exception&) {
-  return fail(error(Code::kFormat, "not JSON, at \"%s\"", printable(last_token).c_str()));
+  return fail(error(Code::kFormat, "%s: not JSON, at \"%s\"", place().c_str(), printable(last_token).c_str()));
 }
 
 bool JsonEvents::refuse(const char* what) {
