@@ -84,6 +84,10 @@ Status MoeLayer::route(const Compute& compute, Scratch& scratch, const Routing& 
   const size_t top_k = shape_.router.top_k;
   for (size_t t = 0; t < x.rows(); ++t) {
     const std::span<float> row = scores.row(t);
+    if (!compute.kernels.all_finite(row)) {  // A sigmoid would hide an infinity, and a sort a NaN.
+      return error(Code::kFormat, "expert layer %u: a router score is not a finite number; the file is damaged",
+                   moe_index_);
+    }
     if (shape_.softmax_scores) {
       compute.kernels.softmax(row, 1.0f, row);
     } else {

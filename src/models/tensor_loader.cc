@@ -32,10 +32,12 @@ Result<std::vector<float>> TensorLoader::vector_prefix(const std::string& name, 
   return trunk_.read_vector_prefix(full_name(name), element_count);
 }
 
-Status TensorLoader::skip(const std::string& name) {
+Status TensorLoader::skip(const std::string& name, size_t element_count) {
   TRY(count(name));
-  TRY(checkpoint_.claim(full_name(name)));
-  return {};
+  const TensorInfo info = TRY(checkpoint_.claim(full_name(name)));
+  if (info.shape.element_count() == element_count) return {};
+  return error(Code::kFormat, "tensor %s: shape %s, expected %zu elements", full_name(name).c_str(),
+               info.shape.text().c_str(), element_count);
 }
 
 }  // namespace headrace

@@ -25,8 +25,9 @@ class TensorLoader {
   Result<std::vector<float>> vector(const std::string& name, size_t count);
   /// The first `count` numbers of a small tensor that may hold more.
   Result<std::vector<float>> vector_prefix(const std::string& name, size_t count);
-  /// A small tensor that this model keeps but never uses (spec 9: the first layer's attention mixer).
-  Status skip(const std::string& name);
+  /// A tensor of `count` numbers that the checkpoint has but the model never uses (spec 9: the first layer's attention
+  /// mixer).
+  Status skip(const std::string& name, size_t count);
 
   std::string full_name(const std::string& name) const { return prefix_ + name; }
   uint64_t element_count() const { return element_count_; }

@@ -154,8 +154,8 @@ Result<KimiLayer> KimiModel::load_layer(TensorLoader& loader, size_t index, uint
   if (config_.residual_block > 0 && index > 0) {
     layer.attention_mixer = TRY(ResidualMixer::load(loader, name + ".self_attention", hidden, config_.epsilon));
   } else if (config_.residual_block > 0) {  // The first layer has this mixer, but nothing to mix yet (spec 9).
-    TRY(loader.skip(name + ".self_attention_res_norm.weight"));
-    TRY(loader.skip(name + ".self_attention_res_proj.weight"));
+    TRY(loader.skip(name + ".self_attention_res_norm.weight", hidden));
+    TRY(loader.skip(name + ".self_attention_res_proj.weight", hidden));
   }
   layer.input_norm = TRY(loader.vector(name + ".input_layernorm.weight", hidden));
   if (config_.layer_is_kda[index]) {
