@@ -61,7 +61,7 @@ struct Kernels {
   void (*add_scaled)(float factor, std::span<const float> x, std::span<float> y);
 
   /// Depthwise convolution over time with SiLU (spec 5.2): out[c] = SiLU(sum_j taps[j][c] * window[j][c]), j ascending:
-  /// one product, then fused multiply-adds. `window` holds the rows t-3, t-2, t-1, t (four pointers to rows).
+  /// one product, then fused multiply-adds. `window` holds a pointer to the row of each tap: t-3, t-2, t-1, t for four.
   void (*short_conv)(std::span<const float* const> window, MatrixView<const float> taps, std::span<float> out);
 
   /// decay = exp(g) for one head, g = -a * softplus(z) with z = logit + bias, softplus(z) = z for z > 20 (spec 5.4,
