@@ -1,0 +1,128 @@
+#include "cli/commands.h"
+
+#include "cli/options.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr std::string_view kRunDetails =
+    R"(PROMPT is the argument, the contents of --file, or standard input, byte for byte. With --raw the model continues
+it as it stands; with --ids the prompt is a list of token ids. (A model with a chat format will get PROMPT as one
+user turn; this version has no chat formats yet and asks for --raw.) The answer goes to standard output as it is
+made, everything else to standard error. It ends at a stop token of the model, at --stop, after -n tokens (512), or
+when the context is full. Ctrl-C stops it; what was made so far stands.
+
+--json prints {"text", "ids", "finish", "reasoning", "tool_calls", "stats"} when done; "finish" is "stop", "length"
+or "cancelled", "ids" holds the stop token too.
+
+Examples:
+  headrace run demo --raw "Once upon a time"
+  headrace run ~/models/kimi-k3 --raw --file story.txt -n 200 --temp 0.8 --min-p 0.05 --seed 7
+  headrace run demo --raw "Once upon a time" --stop "The end" --json --stats stats.json
+  echo -n "Once upon" | headrace run demo --raw --budget floor
+  headrace run demo --ids 483,502,258,386 -n 40
+)";
+
+constexpr std::string_view kEvalDetails =
+    R"(The tokens are --ids, or the argument, --file or standard input taken as plain text. Without --json a table of
+the most probable next tokens is printed. With --json one object with what was asked for:
+  --logits all|last   "tokens": the ids, "logits": one row after every token, or after the last
+  --trace-experts     "tokens", "experts": per token [layer, [ids], [weights]] of each layer with experts
+  --top N             "next": [{"id", "text", "logprob"}] (asked for when nothing else is)
+  --perplexity        "tokens" (scored), "bytes", "nll_per_token" (nats), "ppl", "bits_per_byte", "ctx", "stride":
+                      the text is cut into windows of --ctx tokens, each read from an empty state; all tokens of a
+                      window but the first are scored
+--logits-bin FILE writes the logits as little-endian float32, row after row, instead of into the object.
+
+Examples:
+  headrace eval demo "Once upon a"
+  headrace eval demo --ids 483,502,258 --logits all --json
+  headrace eval demo --ids 483,502,258 --logits last --logits-bin logits.f32 --trace-experts --json
+  headrace eval demo --perplexity --file heldout.txt --ctx 256 --json
+)";
+
+constexpr std::string_view kTokenizeDetails =
+    R"(The text is the argument, the contents of --file, or standard input, byte for byte: nothing is trimmed or added.
+Spellings of control tokens are ordinary text unless --markup is given. Prints the ids separated by commas; with
+--json {"ids": [...]}. Loads no weights.
+
+Examples:
+  headrace tokenize demo "Once upon a time"
+  headrace tokenize demo --file story.txt --json
+  headrace tokenize demo --markup "<|open|>response<|sep|>"
+)";
+
+constexpr std::string_view kDetokenizeDetails =
+    R"(IDS are separated by commas or white space, from the argument, --file, or standard input. Prints their bytes and
+nothing else; control tokens print their name. With --json {"text": "..."}, where bytes that are no UTF-8 are
+U+FFFD. Loads no weights.
+
+Examples:
+  headrace detokenize demo 483,502,258,386
+  headrace tokenize demo --file story.txt | headrace detokenize demo
+)";
+
+constexpr std::string_view kInfoDetails =
+    R"(Reads the configuration and the directory of tensors, no weights. Keys of --json:
+  family, name               family of the code that runs it, and the released model of that architecture
+  layers, moe_layers         all layers, and those with routed experts
+  experts, experts_per_token routed experts of a layer, and how many of them a token uses
+  hidden_size, vocabulary_size, context_tokens_max
+  parameters, active_parameters   of the text model, and used for one token
+  tensors, checkpoint_bytes  of all files
+  trunk_bytes, trunk_format  all weights of the text model but the routed experts, as stored
+  expert_bytes, expert_format     one routed expert, as stored
+  working_set_bytes          routed experts that one token uses: layers x experts_per_token x expert_bytes
+  vision                     whether the files hold an image tower (not run by this version)
+  stop_ids                   token ids that end an answer
+  tokenizer_vocabulary_size  null without tokenizer files
+  chat_format                name of the model's chat format, or null
+  synthetic                  null: made by a publisher
+  layer_kinds                one word per layer, such as "kda+dense" or "mla+moe"
+
+Examples:
+  headrace info demo
+  headrace info ~/models/kimi-k3 --json
+)";
+
+constexpr std::string_view kVersionDetails =
+    R"(With --json {"version", "compiler", "isas", "isa", "io_backends", "io_backend"}.
+
+Examples:
+  headrace version
+)";
+
+constexpr unsigned kRunGroups =
+    kModelOptions | kPromptOptions | kSamplingOptions | kRunOptions | kJsonOption | kStatsOption;
+constexpr unsigned kEvalGroups =
+    kModelOptions | kPromptOptions | kSamplingOptions | kEvalOptions | kJsonOption | kStatsOption;
+constexpr unsigned kTextGroups = kFileOption | kJsonOption;
+
+constexpr Command kCommands[] = {
+    {"run", "MODEL [PROMPT]", "one answer", kRunDetails, kRunGroups, 1, 2, cmd::run},
+    {"chat", "MODEL", "conversation", "", 0, 0, 0, nullptr},
+    {"serve", "MODEL", "HTTP server", "", 0, 0, 0, nullptr},
+    {"eval", "MODEL [TEXT]", "numbers: logits, next tokens, perplexity", kEvalDetails, kEvalGroups, 1, 2, cmd::eval},
+    {"tokenize", "MODEL [TEXT]", "token ids of a text", kTokenizeDetails, kTextGroups | kMarkupOption, 1, 2,
+     cmd::tokenize},
+    {"detokenize", "MODEL [IDS]", "text of token ids", kDetokenizeDetails, kTextGroups, 1, 2, cmd::detokenize},
+    {"plan", "MODEL", "memory plan for a budget and context", "", 0, 0, 0, nullptr},
+    {"info", "MODEL", "what a model is: shapes, formats, sizes", kInfoDetails, kJsonOption, 1, 1, cmd::info},
+    {"pack", "CHECKPOINT OUT", "make a pack", "", 0, 0, 0, nullptr},
+    {"verify", "MODEL", "check every record, tensor and hash", "", 0, 0, 0, nullptr},
+    {"pull", "REPO OUT", "download a checkpoint", "", 0, 0, 0, nullptr},
+    {"bench", "MODEL", "measure speed", "", 0, 0, 0, nullptr},
+    {"doctor", "[MODEL]", "what is wrong or slow on this machine", "", 0, 0, 0, nullptr},
+    {"synth", "SHAPE OUT", "a model of random weights", "", 0, 0, 0, nullptr},
+    {"trace", "MODEL", "record routing", "", 0, 0, 0, nullptr},
+    {"cachesim", "TRACE", "replay routing against cache policies", "", 0, 0, 0, nullptr},
+    {"version", "", "version, build, instruction sets, I/O", kVersionDetails, kJsonOption, 0, 0, cmd::version},
+};
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+}  // namespace headrace::cli

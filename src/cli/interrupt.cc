@@ -1,0 +1,49 @@
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "cli/exit_status.h"
+
+namespace headrace::cli {
+namespace {
+
+// A signal handler has no other way to its data. Sequentially consistent: a handler may run on any thread.
+std::atomic<headrace_session*> target{nullptr};
+static_assert(std::atomic<headrace_session*>::is_always_lock_free);
+
+void handle_interrupt(int) {
+  if (headrace_session* session = target.exchange(nullptr)) {
+    headrace_session_cancel(session);
+  } else {
+    _exit(kCancelled);
+  }
+}
+
+void set_handler(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(number, &action, nullptr);
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  set_handler(SIGPIPE, SIG_IGN);
+  set_handler(SIGXFSZ, SIG_IGN);
+  set_handler(SIGINT, handle_interrupt);
+  set_handler(SIGTERM, handle_interrupt);
+}
+
+InterruptTarget::InterruptTarget(headrace_session* session) {
+  target.store(session);
+}
+
+InterruptTarget::~InterruptTarget() {
+  target.store(nullptr);
+}
+
+}  // namespace headrace::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "headrace/headrace.h"
+
+namespace headrace::cli {
+
+/// Once, at start: a broken pipe and a full file become errors of the write, and Ctrl-C (SIGINT) and SIGTERM end the
+/// process with kCancelled at once, which nothing below minds, as nothing is written but what was asked for.
+void install_signal_handlers();
+
+/// While this lives, the first Ctrl-C or SIGTERM cancels `session` instead, and the second ends the process.
+class InterruptTarget {
+ public:
+  explicit InterruptTarget(headrace_session* session);
+  ~InterruptTarget();
+  InterruptTarget(const InterruptTarget&) = delete;
+  InterruptTarget& operator=(const InterruptTarget&) = delete;
+};
+
+}  // namespace headrace::cli

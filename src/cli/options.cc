@@ -1,0 +1,239 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "cli/exit_status.h"
+#include "cli/values.h"
+
+namespace headrace::cli {
+namespace {
+
+constexpr uint64_t kTokensMax = uint64_t{1} << 30;
+constexpr uint64_t kThreadsMax = 256;
+constexpr uint64_t kIoDepthMax = 256;
+constexpr double kTemperatureMax = 1e6;
+
+[[noreturn]] void refuse_unavailable(std::string_view what) {
+  throw UsageError(fmt::format("{}: not available in this version", what));
+}
+
+/// For a choice of which this version has one: `available` passes, other words of `allowed` are refused by name.
+void only(std::string_view value, std::string_view allowed, std::string_view available) {
+  if (one_of(value, allowed) == available) return;
+  throw UsageError(fmt::format("{}: not available in this version, only {}", value, available));
+}
+
+void unavailable(Settings&, std::string_view value) {
+  if (value.empty()) refuse_unavailable("this option");
+  refuse_unavailable(fmt::format("'{}'", value));
+}
+
+void unavailable_size(Settings& settings, std::string_view value) {
+  size_bytes(value);
+  unavailable(settings, value);
+}
+
+std::string not_empty(std::string_view value) {
+  if (value.empty()) throw UsageError("must not be empty");
+  return std::string(value);
+}
+
+headrace_log_level log_level(std::string_view value) {
+  const std::string name = one_of(value, "error|warn|info|debug");
+  if (name == "error") return HEADRACE_LOG_ERROR;
+  if (name == "warn") return HEADRACE_LOG_WARN;
+  return name == "info" ? HEADRACE_LOG_INFO : HEADRACE_LOG_DEBUG;
+}
+
+std::vector<int32_t> some_token_ids(std::string_view value) {
+  std::vector<int32_t> ids = token_ids(value);
+  if (ids.empty()) throw UsageError("needs at least one token id, such as 1,2,3");
+  return ids;
+}
+
+using S = Settings;
+using V = std::string_view;
+
+constexpr Option kOptions[] = {
+    {"help", 'h', "", "show this help", kAllCommands, [](S& s, V) { s.help = true; }},
+    // Prompt.
+    {"raw", 0, "", "continue PROMPT as it stands, without chat format", kRunOptions, [](S& s, V) { s.raw = true; }},
+    {"ids", 0, "1,2,3", "the prompt as token ids", kPromptOptions, [](S& s, V v) { s.ids = some_token_ids(v); }},
+    {"file", 0, "FILE", "take the text from FILE, byte for byte; '-' is standard input", kPromptOptions | kFileOption,
+     [](S& s, V v) { s.file = not_empty(v); }},
+    {"markup", 0, "", "spellings of control tokens become control tokens", kMarkupOption,
+     [](S& s, V) { s.markup = true; }},
+    {"image", 0, "FILE", "an image before the prompt (not in this version)", kPromptOptions, unavailable, true},
+    {"image-patches-max", 0, "N", "patch budget per image (not in this version)", kPromptOptions, unavailable},
+    {"system", 0, "TEXT", "system message of a chat (not in this version)", kPromptOptions, unavailable},
+    {"think", 0, "on|off|low|high|max", "reasoning of a chat (this version: off)", kPromptOptions,
+     [](S&, V v) { only(v, "on|off|low|high|max", "off"); }},
+    // Sampling.
+    {"n", 'n', "N", "most tokens to generate (default 512)", kSamplingOptions,
+     [](S& s, V v) {
+       s.tokens_max = whole_number(v, {1, kTokensMax});
+     }},
+    {"temp", 0, "T", "temperature; 0 takes the most probable token (default 0)", kSamplingOptions,
+     [](S& s, V v) {
+       s.temperature = real_number(v, {0, kTemperatureMax});
+     }},
+    {"top-p", 0, "P", "keep the most probable tokens that have share P together (default 1)", kSamplingOptions,
+     [](S& s, V v) {
+       s.top_p = real_number(v, {0, 1});
+     }},
+    {"top-k", 0, "K", "keep the K most probable tokens; 0 keeps all (default 0)", kSamplingOptions,
+     [](S& s, V v) {
+       s.top_k = whole_number(v, {0, kTokensMax});
+     }},
+    {"min-p", 0, "P", "keep tokens with at least share P of the best one's probability (default 0)", kSamplingOptions,
+     [](S& s, V v) {
+       s.min_p = real_number(v, {0, 1});
+     }},
+    {"seed", 0, "S", "key of the random numbers: the same seed gives the same text (default 0)", kSamplingOptions,
+     [](S& s, V v) { s.seed = whole_number(v, {}); }},
+    {"stop", 0, "STR", "end before this text; repeatable", kSamplingOptions,
+     [](S& s, V v) { s.stops.push_back(not_empty(v)); }, true},
+    // Evaluation.
+    {"logits", 0, "all|last", "logits after every token, or after the last", kEvalOptions,
+     [](S& s, V v) { s.logits = one_of(v, "all|last"); }},
+    {"logits-bin", 0, "FILE", "write the logits there as little-endian float32, row by row", kEvalOptions,
+     [](S& s, V v) { s.logits_file = not_empty(v); }},
+    {"top", 0, "N", "the N most probable next tokens (default 10 when nothing else is asked for)", kEvalOptions,
+     [](S& s, V v) {
+       s.top = whole_number(v, {1, kTokensMax});
+     }},
+    {"trace-experts", 0, "", "the experts of every token, with their weights", kEvalOptions,
+     [](S& s, V) { s.trace_experts = true; }},
+    {"perplexity", 0, "", "perplexity of the text, in windows of --ctx tokens", kEvalOptions,
+     [](S& s, V) { s.perplexity = true; }},
+    {"compare", 0, "OTHER", "compare two models (not in this version)", kEvalOptions, unavailable},
+    // Memory and machine.
+    {"budget", 0, "SIZE", "ceiling on all memory: 64M, 3.2G, 24G, or floor (default: 80 % of what the machine allows)",
+     kModelOptions, [](S& s, V v) { s.budget_bytes = v == "floor" ? HEADRACE_BUDGET_FLOOR : size_bytes(v); }},
+    {"ctx", 0, "N", "context tokens (default 4096, at most the model's)", kModelOptions,
+     [](S& s, V v) {
+       s.context_tokens = whole_number(v, {1, kTokensMax});
+     }},
+    {"threads", 0, "N", "compute threads (default: what affinity and CPU quota allow)", kModelOptions,
+     [](S& s, V v) {
+       s.thread_count = whole_number(v, {1, kThreadsMax});
+     }},
+    {"cpus", 0, "LIST", "processors to run on, such as 0-3,6", kModelOptions, [](S& s, V v) { s.cpus = not_empty(v); }},
+    {"prefill-chunk", 0, "N", "prompt tokens that pass through the layers together (default 256)", kModelOptions,
+     [](S& s, V v) {
+       s.prefill_chunk_tokens = whole_number(v, {1, kTokensMax});
+     }},
+    {"isa", 0, "scalar|avx2|avx512|neon", "instruction set (default: the best)", kModelOptions,
+     [](S& s, V v) { s.isa = one_of(v, "scalar|avx2|avx512|neon"); }},
+    {"no-direct-io", 0, "", "read through the page cache", kModelOptions, [](S& s, V) { s.buffered_io = true; }},
+    {"io", 0, "uring|threads", "how to read (this version: threads)", kModelOptions,
+     [](S&, V v) { only(v, "uring|threads", "threads"); }},
+    {"io-depth", 0, "N", "reads kept in flight (this version: 1)", kModelOptions,
+     [](S&, V v) {
+       if (whole_number(v, {1, kIoDepthMax}) != 1) refuse_unavailable(v);
+     }},
+    {"cache-policy", 0, "phase|vote|lru", "what the expert cache keeps (this version: lru)", kModelOptions,
+     [](S&, V v) { only(v, "phase|vote|lru", "lru"); }},
+    {"lookahead", 0, "N", "experts read ahead on a guess (this version: 0)", kModelOptions,
+     [](S&, V v) {
+       if (whole_number(v, {0, kTokensMax}) != 0) refuse_unavailable(v);
+     }},
+    {"pin-layers", 0, "N", "layers kept in memory (not in this version: all are)", kModelOptions, unavailable},
+    {"verify", 0, "", "check the checksums of a pack (not in this version)", kModelOptions, unavailable},
+    {"numeric", 0, "exact|fast", "arithmetic (this version: exact)", kModelOptions,
+     [](S&, V v) { only(v, "exact|fast", "exact"); }},
+    {"kv", 0, "exact|qat", "how DeepSeek-V4 stores KV rows (this version: exact)", kModelOptions,
+     [](S&, V v) { only(v, "exact|qat", "exact"); }},
+    {"mirror", 0, "DIR", "a copy of the model on another drive (not in this version)", kModelOptions, unavailable,
+     true},
+    {"warm", 0, "FILE", "cache statistics to start from (not in this version)", kModelOptions, unavailable},
+    {"session-dir", 0, "DIR", "where snapshots are kept (not in this version)", kModelOptions, unavailable},
+    {"session-space", 0, "SIZE", "room for snapshots (not in this version)", kModelOptions, unavailable_size},
+    // Results.
+    {"json", 0, "", "machine-readable result on standard output", kJsonOption, [](S& s, V) { s.json = true; }},
+    {"stats", 0, "FILE", "write the counters there as JSON when done", kStatsOption,
+     [](S& s, V v) { s.stats_file = not_empty(v); }},
+    {"log", 0, "error|warn|info|debug", "what to tell on standard error (default warn)", kModelOptions,
+     [](S& s, V v) { s.log_level = log_level(v); }},
+};
+
+const Option* find_option(std::string_view word, unsigned groups) {
+  for (const Option& option : kOptions) {
+    if ((option.groups & (groups | kAllCommands)) == 0) continue;
+    const bool is_long = option.name.size() > 1 && word.starts_with("--") && word.substr(2) == option.name;
+    const bool is_short = word.size() == 2 && word[0] == '-' && option.short_name != 0 && word[1] == option.short_name;
+    if (is_long || is_short) return &option;
+  }
+  return nullptr;
+}
+
+std::string spelling(const Option& option) {
+  return fmt::format("{}{}", option.name.size() == 1 ? "-" : "--", option.name);
+}
+
+void apply(const Option& option, std::string_view value, Settings& settings) {
+  if (!option.is_repeatable && settings.has(option.name)) {
+    throw UsageError(fmt::format("{}: given twice", spelling(option)));
+  }
+  settings.given.push_back(option.name);
+  try {
+    option.set(settings, value);
+  } catch (const UsageError& failure) {
+    throw UsageError(fmt::format("{}: {}", spelling(option), failure.what()));
+  }
+}
+
+}  // namespace
+
+bool Settings::has(std::string_view name) const {
+  return std::ranges::find(given, name) != given.end();
+}
+
+Settings parse_options(std::span<const char* const> words, unsigned groups) {
+  Settings settings;
+  bool options_ended = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (options_ended || word.size() < 2 || word[0] != '-') {
+      settings.arguments.emplace_back(word);
+      continue;
+    }
+    if (word == "--") {
+      options_ended = true;
+      continue;
+    }
+    const size_t equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
+    const Option* option = find_option(word.substr(0, equals), groups);
+    if (!option) throw UsageError(fmt::format("unknown option {}", word.substr(0, equals)));
+    if (option->value.empty()) {
+      if (equals != std::string_view::npos) throw UsageError(fmt::format("{}: takes no value", spelling(*option)));
+      apply(*option, {}, settings);
+    } else if (equals != std::string_view::npos) {
+      apply(*option, word.substr(equals + 1), settings);
+    } else if (i + 1 == words.size()) {
+      throw UsageError(fmt::format("{}: needs a value: {}", spelling(*option), option->value));
+    } else {
+      apply(*option, words[++i], settings);
+    }
+  }
+  return settings;
+}
+
+std::string options_help(unsigned groups) {
+  constexpr size_t kColumn = 34;
+  std::string help;
+  for (const Option& option : kOptions) {
+    if ((option.groups & (groups | kAllCommands)) == 0) continue;
+    std::string left = "  " + spelling(option);
+    if (option.short_name != 0 && option.name.size() > 1) left += fmt::format(", -{}", option.short_name);
+    if (!option.value.empty()) left += fmt::format(" {}", option.value);
+    help += left.size() < kColumn ? fmt::format("{:<{}}{}\n", left, kColumn, option.help)
+                                  : fmt::format("{}\n{:<{}}{}\n", left, "", kColumn, option.help);
+  }
+  return help;
+}
+
+}  // namespace headrace::cli

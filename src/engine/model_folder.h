@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "io/file.h"
+#include "models/model.h"
+#include "text/tokenizer.h"
+
+namespace headrace {
+
+class Engine;
+
+/// kIo when `folder` is not a folder that can be entered.
+Status check_model_folder(const std::string& folder);
+
+/// The tokenizer of a model folder, or null when the folder holds no tokenizer at all. kFormat when it is damaged.
+Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& folder, const FileOpener& opener = open_file);
+
+/// Name of the format in which the model was trained to converse, told from its control tokens; empty when there is
+/// none.
+std::string chat_format_name(const Tokenizer& tokenizer);
+
+/// The keys that `headrace info --help` lists, as a JSON object. `tokenizer` may be null.
+std::string model_info_json(const ModelInfo& info, const Tokenizer* tokenizer);
+
+/// The same of the model in `folder`: opens its directory, reads no weights to keep.
+Result<std::string> describe_model(const std::string& folder);
+
+/// `vocabulary_size` and `chat_format`, as a JSON object.
+std::string tokenizer_info_json(const Tokenizer& tokenizer);
+
+/// The keys of headrace_model_plan_json.
+std::string plan_json(const Engine& engine);
+
+}  // namespace headrace

@@ -1,0 +1,267 @@
+#include "engine/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace headrace {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+/// Hands the results of a chunk over; `logits` belong to its last tokens. kCancelled when the receiver wants no more.
+Status report(std::span<const TokenId> chunk, size_t first_index, MatrixView<const float> logits,
+              const std::vector<std::vector<RoutedExperts>>& routing, Session::OnToken on_token) {
+  for (size_t i = 0; i < chunk.size(); ++i) {
+    EvaluatedToken token = {.index = first_index + i, .id = chunk[i]};
+    if (i + logits.rows() >= chunk.size()) token.logits = logits.row(i + logits.rows() - chunk.size());
+    if (!routing.empty()) token.routing = &routing[i];
+    if (token.logits.empty() && !token.routing) continue;
+    if (!on_token(token)) return error(Code::kCancelled, "cancelled by the caller");
+  }
+  return {};
+}
+
+}  // namespace
+
+/// Adds the time of a scope to one of the counters, and what of it was not spent waiting for reads to `compute_s`.
+class Session::PhaseTimer {
+ public:
+  PhaseTimer(Session& session, double Statistics::*phase)
+      : session_(session), phase_(phase), wait_at_start_s_(session.engine_.model().counters().io_wait_s) {}
+  ~PhaseTimer() {
+    const double elapsed_s = seconds_since(start_);
+    session_.counters_.*phase_ += elapsed_s;
+    const double wait_s = session_.engine_.model().counters().io_wait_s - wait_at_start_s_;
+    session_.counters_.compute_s += std::max(0.0, elapsed_s - wait_s);
+  }
+  PhaseTimer(const PhaseTimer&) = delete;
+  PhaseTimer& operator=(const PhaseTimer&) = delete;
+
+ private:
+  Session& session_;
+  double Statistics::*const phase_;
+  const double wait_at_start_s_;
+  const SteadyClock::time_point start_ = SteadyClock::now();
+};
+
+/// An answer in the making.
+struct Session::Answer {
+  AnswerText text;
+  OnPiece on_piece;
+  SteadyClock::time_point start = SteadyClock::now();
+  Generation result;
+
+  /// Hands the current piece over; false when the receiver cancels.
+  bool hand_over(TokenId id) {
+    result.text += text.piece();
+    return on_piece({text.piece(), id});
+  }
+  /// Takes the text of a token in; the reason to end, if that is one.
+  std::optional<Finish> add(TokenId id, std::string_view bytes) {
+    const bool is_stop = text.push(bytes);
+    if (!hand_over(id)) return Finish::kCancelled;
+    if (is_stop) return Finish::kStop;
+    return std::nullopt;
+  }
+  void finish() {
+    text.finish();
+    if (!text.piece().empty()) hand_over(-1);  // The answer is over: nothing is left to cancel.
+  }
+};
+
+Session::~Session() {
+  engine_.give_back(std::move(memory_));
+}
+
+Status Session::reset() {
+  const EngineTurn turn(engine_.busy_);
+  TRY(turn.status());
+  memory_.state->reset();
+  token_count_ = 0;
+  has_last_logits_ = false;
+  needs_reset_ = false;
+  return {};
+}
+
+Status Session::check_usable() const {
+  if (needs_reset_) return error(Code::kArgument, "the call before failed; reset the session first");
+  return {};
+}
+
+Status Session::check_new_ids(std::span<const TokenId> ids) const {
+  const size_t vocabulary = engine_.info().vocabulary_size;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && static_cast<size_t>(ids[i]) < vocabulary) continue;
+    return error(Code::kArgument, "token id %d (number %zu) is outside the vocabulary, 0 to %zu", ids[i], i + 1,
+                 vocabulary - 1);
+  }
+  const size_t left = capacity_tokens() - std::min(token_count_, capacity_tokens());
+  if (ids.size() <= left) return {};
+  if (token_count_ == 0) {
+    return error(Code::kArgument, "%zu tokens do not fit a context of %zu", ids.size(), capacity_tokens());
+  }
+  return error(Code::kArgument, "%zu more tokens do not fit the context: %zu of %zu are used", ids.size(), token_count_,
+               capacity_tokens());
+}
+
+void Session::append(std::span<const TokenId> ids) {
+  std::ranges::copy(ids, memory_.ids.row(0).begin() + static_cast<std::ptrdiff_t>(token_count_));
+  token_count_ += ids.size();
+  if (!ids.empty()) has_last_logits_ = false;
+}
+
+/// Ids of the sequence that did not pass through the model yet.
+std::span<const TokenId> Session::ids_to_run() const {
+  return ids().subspan(memory_.state->position());
+}
+
+bool Session::take_cancelled() {
+  // Relaxed: the flag carries no data.
+  return cancelled_.exchange(false, std::memory_order_relaxed);
+}
+
+Status Session::run(std::span<const TokenId> ids, const ForwardOutput& output) {
+  if (take_cancelled()) return error(Code::kCancelled, "cancelled after %zu tokens", memory_.state->position());
+  has_last_logits_ = false;
+  Status status = engine_.model().forward(*memory_.state, ids, output);
+  for (size_t row = 0; status && row < output.logits.rows(); ++row) {
+    if (engine_.kernels().all_finite(output.logits.row(row))) continue;
+    status = error(Code::kFormat, "the model gave a logit that is not a finite number; its files are damaged");
+  }
+  if (!status) needs_reset_ = true;
+  return status;
+}
+
+Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& options, OnToken on_token,
+                         OnProgress on_progress) {
+  const EngineTurn turn(engine_.busy_);
+  TRY(turn.status());
+  TRY(check_usable());
+  if (ids.empty()) return error(Code::kArgument, "evaluation needs at least one token");
+  TRY(check_new_ids(ids));
+  const PhaseTimer timer(*this, &Statistics::prefill_s);
+  evaluated_from_ = token_count_;
+  append(ids);
+  const size_t total = ids_to_run().size();
+  while (const size_t left = ids_to_run().size()) {
+    const size_t position = memory_.state->position();
+    size_t count = std::min(left, engine_.plan().chunk_tokens);
+    // Ids that an earlier call left behind have no results, so they go in chunks of their own.
+    if (position < evaluated_from_) count = std::min(count, evaluated_from_ - position);
+    if (position >= evaluated_from_ && options.all_logits) count = std::min(count, memory_.logits.rows());
+    TRY(evaluate_chunk(position, count, options, on_token));
+    if (!on_progress(total - ids_to_run().size(), total)) return error(Code::kCancelled, "cancelled by the caller");
+  }
+  return {};
+}
+
+/// Runs `count` ids from place `first` of the sequence, and reports those that belong to the running evaluation.
+Status Session::evaluate_chunk(size_t first, size_t count, const EvaluateOptions& options, OnToken on_token) {
+  const bool is_asked_for = first >= evaluated_from_;
+  const bool is_last = first + count == token_count_;
+  const size_t rows = !is_asked_for ? 0 : options.all_logits ? count : is_last ? 1 : 0;
+  std::vector<std::vector<RoutedExperts>> routing;
+  const MatrixView<float> logits = memory_.logits.view().row_range(0, rows);
+  const std::span<const TokenId> chunk = ids().subspan(first, count);
+  TRY(run(chunk, {logits, is_asked_for && options.routing ? &routing : nullptr}));
+  ++counters_.prefill_chunks;
+  counters_.prompt_tokens += count;
+  const Status status = is_asked_for ? report(chunk, first - evaluated_from_, logits, routing, on_token) : Status();
+  if (is_last && rows > 0) {  // Where a generation that follows looks for them.
+    if (rows > 1) std::ranges::copy(logits.row(rows - 1), logits.row(0).begin());
+    has_last_logits_ = true;
+  }
+  return status;
+}
+
+Result<Generation> Session::generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
+                                     OnProgress on_progress) {
+  const EngineTurn turn(engine_.busy_);
+  TRY(turn.status());
+  TRY(check_usable());
+  TRY(check_sampling(options.sampling));
+  TRY(check_new_ids(prompt));
+  if (token_count_ + prompt.size() == 0) return error(Code::kArgument, "generation needs at least one token");
+  Answer answer{TRY(AnswerText::create(options.stops)), on_piece};
+  const size_t tokens_most = capacity_tokens() + 1;
+  answer.result.ids.reserve(options.tokens_max == 0 ? tokens_most : std::min(options.tokens_max, tokens_most));
+  counters_.ttft_s.reset();
+  append(prompt);
+  Status status = prefill(on_progress);
+  if (status) status = decode(answer, options);
+  if (!status && status.error().code != Code::kCancelled) return status.take_error();
+  if (!status) answer.result.finish = Finish::kCancelled;
+  answer.finish();
+  return std::move(answer.result);
+}
+
+/// Runs what is left of the sequence, so that the logits of its last token are there.
+Status Session::prefill(OnProgress on_progress) {
+  const PhaseTimer timer(*this, &Statistics::prefill_s);
+  const size_t total = ids_to_run().size();
+  if (total == 0 && !has_last_logits_) {
+    return error(Code::kArgument, "generation needs a prompt here: the last logits were not computed");
+  }
+  while (const size_t left = ids_to_run().size()) {
+    const size_t count = std::min(left, engine_.plan().chunk_tokens);
+    TRY(run(ids_to_run().first(count), {memory_.logits.view().row_range(0, count == left ? 1 : 0)}));
+    ++counters_.prefill_chunks;
+    counters_.prompt_tokens += count;
+    has_last_logits_ = count == left;
+    if (!on_progress(total - ids_to_run().size(), total)) return error(Code::kCancelled, "cancelled by the caller");
+  }
+  return {};
+}
+
+Status Session::decode(Answer& answer, const GenerateOptions& options) {
+  const PhaseTimer timer(*this, &Statistics::decode_s);
+  std::vector<TokenId>& ids = answer.result.ids;
+  for (;;) {
+    if (take_cancelled()) return error(Code::kCancelled, "cancelled by the caller");
+    const TokenId id = TRY(choose(options.sampling));
+    if (ids.empty()) counters_.ttft_s = seconds_since(answer.start);
+    ids.push_back(id);
+    ++counters_.tokens;
+    append({&id, 1});
+    if (is_stop_id(id, options)) {
+      answer.result.finish = answer.add(id, {}).value_or(Finish::kStop);
+      return {};
+    }
+    const Tokenizer* tokenizer = engine_.tokenizer();
+    const std::string_view bytes = tokenizer ? tokenizer->token_bytes(id).value_or("") : "";
+    if (const std::optional<Finish> finish = answer.add(id, bytes)) {
+      answer.result.finish = *finish;
+      return {};
+    }
+    if (ids.size() == options.tokens_max || token_count_ > capacity_tokens()) {
+      answer.result.finish = Finish::kLength;
+      return {};
+    }
+    TRY(run(ids_to_run(), {memory_.logits.view().row_range(0, 1)}));
+    ++counters_.decode_passes;
+    has_last_logits_ = true;
+  }
+}
+
+Result<TokenId> Session::choose(const SamplingOptions& options) {
+  auto chosen = sample_token(memory_.logits.row(0), options, token_count_, memory_.candidates.row(0));
+  if (!chosen) needs_reset_ = true;
+  return chosen;
+}
+
+bool Session::is_stop_id(TokenId id, const GenerateOptions& options) const {
+  return !options.ignore_stop_ids && std::ranges::count(engine_.info().stop_ids, id) > 0;
+}
+
+Statistics Session::statistics() const {
+  Statistics statistics = counters_;
+  engine_.fill(statistics);
+  return statistics;
+}
+
+}  // namespace headrace

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/result.h"
+#include "engine/answer_text.h"
+#include "engine/engine.h"
+#include "engine/sampler.h"
+#include "engine/statistics.h"
+
+namespace headrace {
+
+/// What evaluation found at one token; valid during the callback.
+struct EvaluatedToken {
+  size_t index = 0;  ///< Among the ids of the call.
+  TokenId id = 0;
+  std::span<const float> logits;                        ///< Of the token that follows; empty when not asked for.
+  const std::vector<RoutedExperts>* routing = nullptr;  ///< Null when not asked for.
+};
+
+/// A piece of an answer; valid during the callback.
+struct AnswerPiece {
+  std::string_view text;  ///< Valid UTF-8, possibly empty.
+  TokenId id = -1;        ///< The token just generated; -1 for the piece that releases what was held back at the end.
+};
+
+enum class Finish : uint8_t { kStop, kLength, kCancelled };
+
+struct Generation {
+  Finish finish = Finish::kStop;
+  std::vector<TokenId> ids;  ///< A stop id included.
+  std::string text;          ///< All pieces.
+};
+
+struct GenerateOptions {
+  size_t tokens_max = 0;  ///< 0: as many as the context holds.
+  SamplingOptions sampling;
+  std::vector<std::string> stops;
+  bool ignore_stop_ids = false;
+};
+
+struct EvaluateOptions {
+  bool all_logits = false;
+  bool routing = false;
+};
+
+/// One sequence of tokens in a model. Calls take the engine's turn, so one thread at a time; `cancel` from any thread.
+/// After a failure that is neither kArgument nor kCancelled the session refuses everything until `reset`.
+class Session {
+ public:
+  /// Progress through a prompt; false cancels.
+  using OnProgress = FunctionRef<bool(size_t done_tokens, size_t total_tokens)>;
+  /// false cancels.
+  using OnToken = FunctionRef<bool(const EvaluatedToken&)>;
+  using OnPiece = FunctionRef<bool(const AnswerPiece&)>;
+
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Back to the empty sequence. kArgument when the engine is busy.
+  Status reset();
+  /// Tokens in the sequence.
+  size_t token_count() const { return token_count_; }
+  size_t capacity_tokens() const { return memory_.state->capacity_tokens(); }
+  /// The sequence.
+  std::span<const TokenId> ids() const { return memory_.ids.row(0).first(token_count_); }
+
+  /// Stops the running call, or the next one when none runs. Async-signal-safe.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  /// Appends `ids` (at least one); `on_token` is called in order for each that has logits or routing.
+  Status evaluate(std::span<const TokenId> ids, const EvaluateOptions& options, OnToken on_token,
+                  OnProgress on_progress);
+
+  /// Appends `prompt` and continues it. Cancelling is no error.
+  Result<Generation> generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
+                              OnProgress on_progress);
+
+  Statistics statistics() const;
+
+ private:
+  friend class Engine;
+  class PhaseTimer;
+  struct Answer;
+
+  Session(Engine& engine, SessionMemory memory) : engine_(engine), memory_(std::move(memory)) {}
+
+  Status check_usable() const;
+  Status check_new_ids(std::span<const TokenId> ids) const;
+  void append(std::span<const TokenId> ids);
+  std::span<const TokenId> ids_to_run() const;
+  bool take_cancelled();
+  Status run(std::span<const TokenId> ids, const ForwardOutput& output);
+  Status prefill(OnProgress on_progress);
+  Status evaluate_chunk(size_t first, size_t count, const EvaluateOptions& options, OnToken on_token);
+  Status decode(Answer& answer, const GenerateOptions& options);
+  Result<TokenId> choose(const SamplingOptions& options);
+  bool is_stop_id(TokenId id, const GenerateOptions& options) const;
+
+  Engine& engine_;
+  SessionMemory memory_;
+  size_t token_count_ = 0;
+  size_t evaluated_from_ = 0;     // Where the ids of the running evaluation begin in the sequence.
+  bool has_last_logits_ = false;  // memory_.logits row 0 belongs to the last token of the sequence.
+  bool needs_reset_ = false;
+  std::atomic<bool> cancelled_{false};
+  Statistics counters_;
+};
+
+}  // namespace headrace
