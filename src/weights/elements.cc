@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "base/ensure.h"
-#include "weights/safetensors.h"
 
 namespace headrace {
 namespace {
@@ -66,11 +65,9 @@ void decode_elements(Format format, const std::byte* data, std::span<float> out)
   }
 }
 
-Status check_finite(std::string_view tensor, std::span<const float> values) {
+Status check_finite(std::span<const float> values) {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      return error(Code::kFormat, "tensor %s: element %zu is not a finite number", printable(tensor).c_str(), i);
-    }
+    if (!std::isfinite(values[i])) return error(Code::kFormat, "element %zu is not a finite number", i);
   }
   return {};
 }

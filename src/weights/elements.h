@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string_view>
 
 #include "base/result.h"
 #include "formats/format.h"
@@ -17,7 +16,7 @@ std::optional<Format> plain_format(DType dtype);
 /// Converts numbers at `data` (any address) to float32, exactly. `format` is one that `plain_format` returns.
 void decode_elements(Format format, const std::byte* data, std::span<float> out);
 
-/// kFormat naming the tensor and the first element that is infinite or not a number.
-Status check_finite(std::string_view tensor, std::span<const float> values);
+/// kFormat naming the first element that is infinite or not a number.
+Status check_finite(std::span<const float> values);
 
 }  // namespace headrace

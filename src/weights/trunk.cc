@@ -24,6 +24,12 @@ bool is_matrix_shape(const Shape& shape, size_t rows, size_t cols) {
   return std::ranges::equal(strip({shape.dims.data(), shape.rank}), strip(wanted));
 }
 
+/// Puts the name of the tensor in front of a failure.
+Result<ReadExtent> named(std::string_view tensor, Result<ReadExtent> extent) {
+  if (extent) return extent;
+  return with_context(extent.take_error(), "tensor %s", printable(tensor).c_str());
+}
+
 }  // namespace
 
 struct Trunk::State {
@@ -31,6 +37,7 @@ struct Trunk::State {
   enum class Home : uint8_t { kMemory, kFile };
 
   struct StoredMatrix {
+    std::string name;  ///< For messages of `load`, then dropped.
     TensorInfo info;
     Home home = Home::kMemory;
     WeightView view;  ///< `data` is null until `load`, and always for a row table.
@@ -72,7 +79,7 @@ Trunk::Trunk(Trunk&&) noexcept = default;
 
 Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t cols, Home home) {
   ENSURE(!loaded && rows > 0 && cols > 0);
-  StoredMatrix matrix{.info = TRY(checkpoint.claim(name)), .home = home};
+  StoredMatrix matrix{.name = std::string(name), .info = TRY(checkpoint.claim(name)), .home = home};
   const std::string shown = printable(name);
   const std::optional<Format> format = plain_format(matrix.info.dtype);
   if (!format) {
@@ -85,7 +92,7 @@ Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t
   }
   matrix.view = {.format = *format, .rows = rows, .cols = cols, .row_bytes = cols * dtype_bytes(matrix.info.dtype)};
   matrix.row_block = row_block_bytes_max == 0 ? rows : std::max<size_t>(1, row_block_bytes_max / matrix.view.row_bytes);
-  matrices.push_back(matrix);
+  matrices.push_back(std::move(matrix));
   return TrunkMatrix{static_cast<uint32_t>(matrices.size() - 1), rows, cols};
 }
 
@@ -102,10 +109,11 @@ Result<std::vector<float>> Trunk::State::read_vector(std::string_view name, cons
   const size_t block_bytes = checkpoint.file(info.file_index).block_bytes();
   const BlockMemory memory =
       TRY(BlockMemory::allocate(budget, extent_memory_bytes(range, block_bytes), block_bytes, "small tensor"));
-  const ReadExtent extent = TRY(read(info.file_index, range, memory.bytes()));
+  const ReadExtent extent = TRY(named(name, read(info.file_index, range, memory.bytes())));
   std::vector<float> values(count);
   decode_elements(*plain_format(info.dtype), extent.data, values);
-  TRY(check_finite(name, values));
+  Status status = check_finite(values);
+  if (!status) return with_context(status.take_error(), "tensor %s", printable(name).c_str());
   return values;
 }
 
@@ -178,8 +186,10 @@ Status Trunk::load() {
   for (State::StoredMatrix& matrix : state.matrices) {
     if (matrix.home != State::Home::kMemory) continue;
     const std::span<std::byte> memory = state.resident.bytes().subspan(matrix.memory_offset);
-    matrix.view.data = TRY(state.read(matrix.info.file_index, matrix.info.range, memory)).data;
+    const ReadExtent extent = TRY(named(matrix.name, state.read(matrix.info.file_index, matrix.info.range, memory)));
+    matrix.view.data = extent.data;
   }
+  for (State::StoredMatrix& matrix : state.matrices) matrix.name = std::string();
   state.loaded = true;
   return {};
 }
@@ -203,7 +213,10 @@ Status Trunk::read_row(const TrunkMatrix& table, size_t row, std::span<float> ou
   const ByteRange range{stored.info.range.offset + row * view.row_bytes, view.row_bytes};
   const ReadExtent extent = TRY(state_->read(stored.info.file_index, range, state_->row_memory.bytes()));
   decode_elements(view.format, extent.data, out);
-  return check_finite("row of a table", out);
+  Status status = check_finite(out);
+  if (status) return {};
+  const std::string& path = state_->checkpoint.file(stored.info.file_index).path();
+  return with_context(status.take_error(), "%s: row %zu of a table", path.c_str(), row);
 }
 
 uint64_t Trunk::bytes_read() const {
