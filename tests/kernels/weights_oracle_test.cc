@@ -64,6 +64,7 @@ StoredWeights stored_weights(Format format, size_t rows, size_t cols, const json
 /// Weights and products against the tables of the float64 oracle.
 class WeightOracle : public test::EveryTable {
  protected:
+  static json cases(const char* table) { return load_oracle_vectors(std::string("kernels/") + table).at("cases"); }
   void expect_decoded(const StoredWeights& weights, const std::vector<uint32_t>& bits) const {
     const WeightView& view = weights.view;
     ASSERT_EQ(bits.size(), view.rows * view.cols);
@@ -78,21 +79,21 @@ class WeightOracle : public test::EveryTable {
 };
 
 TEST_P(WeightOracle, NumberFormats) {
-  for (const json& c : load_oracle_vectors("kernels/number_formats").at("cases")) {
+  for (const json& c : cases("number_formats")) {
     const StoredWeights weights = stored_weights(format_of(c.at("format")), 1, c.at("bits").size(), c);
     expect_decoded(weights, c.at("float32_bits"));
   }
 }
 
 TEST_P(WeightOracle, Mxfp4) {
-  for (const json& c : load_oracle_vectors("kernels/mxfp4").at("cases")) {
+  for (const json& c : cases("mxfp4")) {
     SCOPED_TRACE(c.at("name"));
     expect_decoded(stored_weights(Format::kMxfp4, c.at("rows"), c.at("columns"), c), c.at("float32_bits"));
   }
 }
 
 TEST_P(WeightOracle, Matvec) {
-  for (const json& c : load_oracle_vectors("kernels/matvec").at("cases")) {
+  for (const json& c : cases("matvec")) {
     const size_t rows = c.at("rows");
     const size_t cols = c.at("columns");
     const Format format = format_of(c.at("format"));
