@@ -345,6 +345,34 @@ TEST(Checkpoint, EveryTruncationOfAShardIsRefusedAndNamed) {
   }
 }
 
+TEST(Checkpoint, DamagedHeadersAndIndexesNeverLeadOutOfAFile) {
+  const Files whole = two_shards();
+  size_t opened_count = 0;
+  for (uint64_t round = 0; round < 5'000; ++round) {
+    Files files = whole;
+    for (uint64_t flip = 0; flip <= round % 3; ++flip) {
+      const uint64_t hash = test::value_hash(round, flip);
+      std::string& bytes = std::next(files.begin(), hash % 3)->second;
+      bytes[(hash >> 8) % bytes.size()] = static_cast<char>(hash >> 40);
+    }
+    Folder folder(files);
+    Result<Checkpoint> checkpoint = folder.open();
+    if (!checkpoint) {
+      ASSERT_EQ(checkpoint.error().code, Code::kFormat) << checkpoint.error().message;
+      ASSERT_EQ(folder.budget.used_bytes(), 0u);
+      continue;
+    }
+    ++opened_count;
+    for (const char* name : {"one", "two", "three"}) {
+      const std::optional<TensorInfo> info = checkpoint.value().find(name);
+      if (!info) continue;
+      const uint64_t file_bytes = checkpoint.value().file(info->file_index).size_bytes();
+      ASSERT_LE(info->range.end(), file_bytes);
+    }
+  }
+  EXPECT_GT(opened_count, 100u) << "damage of the data goes unseen: the test must reach both sides";
+}
+
 TEST(Checkpoint, AByteTooManyAtTheEndOfAShardIsRefused) {
   Files files = two_shards();
   files["b.safetensors"] += '\0';
