@@ -100,13 +100,12 @@ Status Session::check_new_ids(std::span<const TokenId> ids) const {
     return error(Code::kArgument, "token id %d (number %zu) is outside the vocabulary, 0 to %zu", ids[i], i + 1,
                  vocabulary - 1);
   }
-  const size_t left = capacity_tokens() - std::min(token_count_, capacity_tokens());
-  if (ids.size() <= left) return {};
+  if (token_count_ + ids.size() <= capacity_tokens()) return {};
   if (token_count_ == 0) {
     return error(Code::kArgument, "%zu tokens do not fit a context of %zu", ids.size(), capacity_tokens());
   }
-  return error(Code::kArgument, "%zu more tokens do not fit the context: %zu of %zu are used", ids.size(), token_count_,
-               capacity_tokens());
+  return error(Code::kArgument, "%zu more tokens do not fit the context: it holds %zu and takes %zu", ids.size(),
+               token_count_, capacity_tokens());
 }
 
 void Session::append(std::span<const TokenId> ids) {

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace headrace::test {
+
+/// What a fake model does and saw; shared by a test and the models that its engine makes.
+struct FakeScript {
+  size_t vocabulary = 16;
+  size_t context_max = 100000;
+  std::vector<TokenId> stop_ids;
+  /// Logits after a sequence; by default the id after the last one (modulo the vocabulary) wins.
+  std::function<void(std::span<const TokenId> sequence, std::span<float> logits)> fill_logits;
+  /// Fails this forward pass, counted from 0 over all models.
+  size_t fail_pass = SIZE_MAX;
+  Error failure = {Code::kIo, "the drive is gone"};
+  /// Called at the start of every pass.
+  std::function<void()> on_pass;
+  // Memory, in bytes.
+  size_t open_bytes = 1000;
+  size_t open_bytes_per_chunk_token = 0;
+  size_t trunk_bytes = 5000;
+  size_t slot_bytes = 100;
+  size_t slots_min = 6;
+  size_t slots_max = 64;
+
+  // What happened.
+  size_t open_count = 0;
+  size_t pass_count = 0;
+  size_t slot_count = 0;
+  size_t trunk_load_count = 0;
+  size_t chunk_tokens_max = 0;
+  std::vector<size_t> chunk_sizes;  ///< Of all passes.
+};
+
+/// Parts of an engine around fakes. `script` outlives the engine. Token i of the tokenizer has the text `texts[i]`;
+/// without texts there is no tokenizer.
+EngineSources fake_sources(FakeScript& script, std::vector<std::string> texts = {});
+
+/// An engine of fakes with plenty of memory.
+std::unique_ptr<Engine> fake_engine(FakeScript& script, std::vector<std::string> texts = {},
+                                    EngineOptions options = {});
+
+/// Logits with which `id` wins.
+inline void let_win(std::span<float> logits, TokenId id) {
+  for (float& logit : logits) logit = 0;
+  logits[static_cast<size_t>(id)] = 1;
+}
+
+}  // namespace headrace::test
