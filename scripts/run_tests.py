@@ -2,7 +2,7 @@
 """Runs the tests and says what happened: how many passed, and by name what failed or was skipped, and why.
 
 Usage: run_tests.py FOLDER [--only REGEX] [--jobs N]   the C++ tests of a build folder, through ctest
-       run_tests.py --python                           the Python tests: every tests/**/test_*.py and tools/**/test_*.py
+       run_tests.py --python                           the Python tests: every tests/**/test_*.py
 """
 
 import argparse
@@ -69,8 +69,7 @@ def run_ctest(folder, only, jobs):
 
 def python_suites():
     """Folders with files of unittest, relative to the project."""
-    files = [path for top in ("tests", "tools") for path in (ROOT / top).rglob("test_*.py")]
-    return sorted({path.parent.relative_to(ROOT).as_posix() for path in files})
+    return sorted({path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")})
 
 
 def run_python_suite(folder):
