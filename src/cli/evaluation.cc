@@ -17,6 +17,8 @@ double log_sum_exp(std::span<const float> logits) {
 }  // namespace
 
 std::vector<NextToken> most_probable(std::span<const float> logits, size_t count) {
+  count = std::min(count, logits.size());
+  if (count == 0) return {};
   std::vector<int32_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), 0);
   const auto is_better = [logits](int32_t a, int32_t b) {
@@ -24,7 +26,6 @@ std::vector<NextToken> most_probable(std::span<const float> logits, size_t count
     const float y = logits[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
   };
-  count = std::min(count, ids.size());
   std::ranges::partial_sort(ids, ids.begin() + static_cast<std::ptrdiff_t>(count), is_better);
   const double total = log_sum_exp(logits);
   std::vector<NextToken> best;
