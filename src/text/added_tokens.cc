@@ -1,6 +1,7 @@
 #include "text/added_tokens.h"
 
 #include <charconv>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,8 @@ namespace headrace {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr char kSection[] = "added_tokens_decoder";
 
 Result<TokenId> parse_id(const std::string& text) {
   TokenId id = 0;
@@ -33,23 +36,40 @@ Result<AddedToken> parse_entry(const std::string& key, const Json& entry) {
   for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
     if (TRY(read_flag(entry, flag))) return error(Code::kUnsupported, "\"%s\" is true", flag);
   }
-  return AddedToken{id, name->get<std::string>(), TRY(read_flag(entry, "special"))};
+  const bool special = TRY(read_flag(entry, "special"));
+  return AddedToken{id, name->get<std::string>(), special};
+}
+
+/// Parses JSON, and notes when the table of added tokens, or an id in it, is there twice: the parser would silently
+/// keep the last one. The result is "discarded", which is no object, when the text is not JSON.
+Json parse_noting_doubles(std::string_view text, std::string& doubled) {
+  std::set<std::string> seen;
+  std::string section;
+  const auto note = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event != Json::parse_event_t::key || depth > 2) return true;
+    const auto& key = parsed.get_ref<const std::string&>();
+    if (depth == 1) section = key;
+    if (section == kSection && !seen.insert(key).second) doubled = key;
+    return true;
+  };
+  return Json::parse(text.begin(), text.end(), note, /*allow_exceptions=*/false);
 }
 
 }  // namespace
 
 Result<std::vector<AddedToken>> parse_added_tokens(std::string_view tokenizer_config) {
-  const Json config =
-      Json::parse(tokenizer_config.begin(), tokenizer_config.end(), nullptr, /*allow_exceptions=*/false);
+  std::string doubled;
+  const Json config = parse_noting_doubles(tokenizer_config, doubled);
   if (!config.is_object()) return error(Code::kFormat, "not a JSON object");
-  const auto entries = config.find("added_tokens_decoder");
+  const auto entries = config.find(kSection);
   if (entries == config.end() || !entries->is_object()) {
-    return error(Code::kFormat, "no \"added_tokens_decoder\" object, which names the control tokens");
+    return error(Code::kFormat, "no \"%s\" object, which names the control tokens", kSection);
   }
+  if (!doubled.empty()) return error(Code::kFormat, "\"%s\" is there twice", doubled.c_str());
   std::vector<AddedToken> tokens;
   for (const auto& [key, entry] : entries->items()) {
     Result<AddedToken> token = parse_entry(key, entry);
-    if (!token) return with_context(token.take_error(), "added_tokens_decoder, \"%s\"", key.c_str());
+    if (!token) return with_context(token.take_error(), "%s, \"%s\"", kSection, key.c_str());
     tokens.push_back(token.take_value());
   }
   return tokens;

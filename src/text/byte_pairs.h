@@ -9,8 +9,8 @@
 
 namespace headrace {
 
-/// Byte-pair encoding of pieces. Keeps its working memory from piece to piece (about 40 bytes per byte of the longest
-/// one); on the stack of one thread. The table outlives it.
+/// Byte-pair encoding of pieces. Keeps its working memory from piece to piece (at most about 80 bytes per byte of the
+/// longest one); on the stack of one thread. The table outlives it.
 class BytePairEncoder {
  public:
   explicit BytePairEncoder(const RankTable& ranks) : ranks_(ranks) {}

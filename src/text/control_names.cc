@@ -52,10 +52,9 @@ std::optional<ControlNames::Match> ControlNames::longest_at(std::string_view tex
       return depth < name(id).size() ? static_cast<int>(static_cast<unsigned char>(name(id)[depth])) : -1;
     };
     const int wanted = static_cast<unsigned char>(text[begin + depth]);
-    const auto range = std::ranges::equal_range(first, last, wanted, {}, next_byte);
-    if (range.empty()) break;
-    first = range.begin();
-    last = range.end();
+    first = std::ranges::lower_bound(first, last, wanted, {}, next_byte);
+    last = std::ranges::upper_bound(first, last, wanted, {}, next_byte);
+    if (first == last) break;
     if (name(*first).size() == depth + 1) longest = Match{begin, begin + depth + 1, *first};
   }
   return longest;

@@ -65,6 +65,7 @@ class Encoding {
 
  private:
   Status append_part(std::string_view part);
+  Status append_valid(std::string_view text);
 
   const Tiktoken& tokenizer_;
   const std::string_view text_;
@@ -87,16 +88,17 @@ Status Encoding::append_plain(size_t begin, size_t end) {
 Status Encoding::append_part(std::string_view part) {
   while (!part.empty()) {
     const size_t valid_bytes = valid_utf8_prefix_bytes(part);
-    if (valid_bytes > 0) {
-      TRY(tokenizer_.splitter_.split(part.substr(0, valid_bytes),
-                                     [this](std::string_view piece) { pairs_.append(piece, ids_); }));
-    }
+    if (valid_bytes > 0) TRY(append_valid(part.substr(0, valid_bytes)));
     part.remove_prefix(valid_bytes);
     if (part.empty()) break;
     pairs_.append(part.substr(0, 1), ids_);
     part.remove_prefix(1);
   }
   return {};
+}
+
+Status Encoding::append_valid(std::string_view text) {
+  return tokenizer_.splitter_.split(text, [this](std::string_view piece) { pairs_.append(piece, ids_); });
 }
 
 Result<std::vector<TokenId>> Tiktoken::encode(PlainText text) const {
@@ -158,7 +160,8 @@ Result<Controls> load_controls(std::string_view tokenizer_config, size_t rank_co
     return error(Code::kFormat, "names none of the control tokens %d to %zu: it belongs to another vocabulary",
                  first_id, rank_count + kControlCount - 1);
   }
-  return Controls{TRY(ControlNames::build(first_id, std::move(names))), special};
+  ControlNames built = TRY(ControlNames::build(first_id, std::move(names)));
+  return Controls{std::move(built), special};
 }
 
 }  // namespace

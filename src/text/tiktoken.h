@@ -28,6 +28,7 @@ inline constexpr size_t kTokenizerConfigBytesMax = size_t{16} << 20;
 /// Encoding follows the publisher's code, including how it cuts long input (see part_ends); a cut that would go through
 /// the name of a control token is not made. Text that is not UTF-8: valid stretches are encoded as text of their own,
 /// each other byte as its single-byte token. Decoding the ids always gives the bytes of the text again.
+/// Besides the ids it needs at most about 10 MB of working memory (the longest piece of a part), normally a few KB.
 Result<std::unique_ptr<Tokenizer>> load_tiktoken(const NamedText& rank_file, const NamedText& tokenizer_config);
 
 }  // namespace headrace

@@ -31,7 +31,7 @@ struct SplitVector {
 
 // Expected pieces were computed with the publisher's exact pattern.
 const std::vector<SplitVector>& published_vectors() {
-  static const std::vector<SplitVector> vectors = {
+  static const std::vector<SplitVector> kVectors = {
       {"Hello, world!", {"Hello", ",", " world", "!"}},
       {"CamelCase HTTPServer aBCd iPhone", {"Camel", "Case", " HTTPServer", " a", "BCd", " i", "Phone"}},
       {"don't DON'T we'll WE'LL it'sok 'tis", {"don't", " DON'T", " we'll", " WE'LL", " it's", "ok", " '", "tis"}},
@@ -81,7 +81,7 @@ const std::vector<SplitVector>& published_vectors() {
       {"々〇中", {"々〇中"}},
       {"ʼnaʻa", {"ʼnaʻa"}},
   };
-  return vectors;
+  return kVectors;
 }
 
 TEST(KimiPattern, CutsThePublishedVectors) {
@@ -124,12 +124,12 @@ TEST(KimiPattern, TreatsTheWhiteSpacePropertyAndNothingElseAsSpace) {
   // A run of white space before a word leaves one character to the word; a run of anything else is punctuation.
   for (const char* space : {"\t", "\v", "\f", " ", "\u0085", "\u00A0", "\u1680", "\u2000", "\u200A", "\u2028", "\u2029",
                             "\u202F", "\u205F", "\u3000"}) {
-    const std::string one = space;
-    EXPECT_EQ(pieces_of("1" + one + one + "1"), (Pieces{"1", one, one, "1"})) << space;
+    const std::string text = "1" + testing::repeat(space, 2) + "1";
+    EXPECT_EQ(pieces_of(text), (Pieces{"1", space, space, "1"})) << space;
   }
   for (const char* other : {"\u180E", "\x1C", "\x1D", "\x1E", "\x1F", "\u200B", "\u2060", "\uFEFF"}) {
-    const std::string one = other;
-    EXPECT_EQ(pieces_of("1" + one + one + "1"), (Pieces{"1", one + one, "1"})) << other;
+    const std::string text = "1" + testing::repeat(other, 2) + "1";
+    EXPECT_EQ(pieces_of(text), (Pieces{"1", testing::repeat(other, 2), "1"})) << other;
   }
 }
 

@@ -4,16 +4,14 @@
 
 #include <string>
 
+#include "text/toy_tokenizer.h"
+
 namespace headrace {
 namespace {
 
-using Ends = std::vector<size_t>;
+using testing::repeat;
 
-std::string repeat(std::string_view text, size_t count) {
-  std::string result;
-  for (; count > 0; --count) result += text;
-  return result;
-}
+using Ends = std::vector<size_t>;
 
 TEST(TextParts, LeavesShortTextWhole) {
   EXPECT_EQ(part_ends(""), (Ends{0}));

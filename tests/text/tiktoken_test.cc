@@ -11,6 +11,8 @@
 namespace headrace {
 namespace {
 
+using testing::repeat;
+
 using Ids = std::vector<TokenId>;
 
 Ids plain(const Tokenizer& tokenizer, std::string_view text) {
@@ -175,12 +177,6 @@ TEST(Tiktoken, KeepsEveryByteOfLongRuns) {
   }
 }
 
-std::string repeat(std::string_view text, size_t count) {
-  std::string result;
-  for (; count > 0; --count) result += text;
-  return result;
-}
-
 double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
   const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(joined(tokenizer, plain(tokenizer, text)), text);
@@ -256,6 +252,9 @@ TEST(Tiktoken, RefusesConfigurationsThatDoNotNameItsControlTokens) {
       {R"({"added_tokens_decoder":{"272":{"content":""}}})", Code::kFormat, "without a name"},
       {R"({"added_tokens_decoder":{"272":{"content":"a"},"273":{"content":"a"}}})", Code::kFormat, "same name"},
       {R"({"added_tokens_decoder":{"272":{"content":"<|reserved_token_273|>"}}})", Code::kFormat, "same name"},
+      {R"({"added_tokens_decoder":{"272":{"content":"a"},"272":{"content":"b"}}})", Code::kFormat, "twice"},
+      {R"({"added_tokens_decoder":{"272":{"content":"a"}},"added_tokens_decoder":{"272":{"content":"a"}}})",
+       Code::kFormat, "twice"},
       {R"({"added_tokens_decoder":{"272":{"content":"a","special":1}}})", Code::kFormat, "special"},
       {R"({"added_tokens_decoder":{"272":{"content":"a","lstrip":true}}})", Code::kUnsupported, "lstrip"},
   };

@@ -86,6 +86,12 @@ std::unique_ptr<Tokenizer> toy_tokenizer() {
   return tokenizer.take_value();
 }
 
+std::string repeat(std::string_view text, size_t count) {
+  std::string result;
+  for (; count > 0; --count) result += text;
+  return result;
+}
+
 std::string read_text_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   EXPECT_TRUE(file.is_open()) << path;

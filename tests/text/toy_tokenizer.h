@@ -28,6 +28,9 @@ std::string toy_config(size_t first_id);
 /// The toy vocabulary with those control tokens.
 std::unique_ptr<Tokenizer> toy_tokenizer();
 
+/// `text`, `count` times.
+std::string repeat(std::string_view text, size_t count);
+
 /// Reads a file of the source tree or of test data. Fails the test when it cannot.
 std::string read_text_file(const std::string& path);
 
