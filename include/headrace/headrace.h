@@ -1,7 +1,7 @@
 /* Headrace: runs mixture-of-experts language models that are far larger than memory. Public C interface.
  *
- * Objects. A model is opened from a folder and holds weights, caches and threads; a session is one sequence of tokens in
- * it; a tokenizer turns text into token ids and back, and needs no weights. Handles are opaque. Every handle that a
+ * Objects. A model is opened from a folder and holds weights, caches and threads; a session is one sequence of tokens
+ * in it; a tokenizer turns text into token ids and back, and needs no weights. Handles are opaque. Every handle that a
  * function makes is destroyed by its function below; sessions before their model. Destroying NULL does nothing.
  *
  * Errors. Functions that can fail return a headrace_status, and when `error` is not NULL they fill it. Nothing else is
@@ -72,8 +72,8 @@ HEADRACE_API void headrace_free(void* memory);
 /** "1.2.3": the version of the library. A constant. */
 HEADRACE_API const char* headrace_version(void);
 
-/** The build as a JSON object: `version`, `compiler`, `isas` (tables that this processor can run, best first), `isa` (the
- * one in use by default), `io_backends`, `io_backend` (the one in use by default). */
+/** The build as a JSON object: `version`, `compiler`, `isas` (tables that this processor can run, best first), `isa`
+ * (the one in use by default), `io_backends`, `io_backend` (the one in use by default). */
 HEADRACE_API headrace_status headrace_build_json(char** json, size_t* json_bytes, headrace_error* error);
 
 /* ---- Tokenizer ---- */
@@ -95,13 +95,14 @@ HEADRACE_API headrace_status headrace_tokenize(const headrace_tokenizer* tokeniz
 
 /** The bytes of `id_count` ids; control tokens give their name. Token borders do not respect characters, so the bytes
  * need not be UTF-8. HEADRACE_ARGUMENT when an id is outside the vocabulary. */
-HEADRACE_API headrace_status headrace_detokenize(const headrace_tokenizer* tokenizer, const int32_t* ids, size_t id_count,
-                                                 char** text, size_t* text_bytes, headrace_error* error);
+HEADRACE_API headrace_status headrace_detokenize(const headrace_tokenizer* tokenizer, const int32_t* ids,
+                                                 size_t id_count, char** text, size_t* text_bytes,
+                                                 headrace_error* error);
 
 /** A JSON object: `vocabulary_size`, and `chat_format` (the name of the format in which the model was trained to
  * converse, or null). */
-HEADRACE_API headrace_status headrace_tokenizer_json(const headrace_tokenizer* tokenizer, char** json, size_t* json_bytes,
-                                                     headrace_error* error);
+HEADRACE_API headrace_status headrace_tokenizer_json(const headrace_tokenizer* tokenizer, char** json,
+                                                     size_t* json_bytes, headrace_error* error);
 
 /* ---- Model ---- */
 
@@ -122,8 +123,8 @@ typedef void (*headrace_log_callback)(void* user, headrace_log_level level, cons
 
 typedef struct headrace_model_options {
   size_t struct_size;
-  /** Ceiling on all memory of the model and its sessions, in bytes; HEADRACE_BUDGET_FLOOR; or 0: 80 % of what machine and
-   * control group let this process keep. */
+  /** Ceiling on all memory of the model and its sessions, in bytes; HEADRACE_BUDGET_FLOOR; or 0: 80 % of what machine
+   * and control group let this process keep. */
   uint64_t budget_bytes;
   /** Tokens that a session can hold. 0: 4096, or what the model allows when that is less. */
   size_t context_tokens;
@@ -227,8 +228,8 @@ typedef int (*headrace_progress_callback)(void* user, size_t done_tokens, size_t
 
 typedef struct headrace_evaluate_options {
   size_t struct_size;
-  int32_t all_logits; /**< 1: logits after every id; 0: after the last. */
-  int32_t routing;    /**< 1: also the routed experts of every id. */
+  int32_t all_logits;                     /**< 1: logits after every id; 0: after the last. */
+  int32_t routing;                        /**< 1: also the routed experts of every id. */
   headrace_progress_callback on_progress; /**< NULL: none. */
   void* progress_user;
 } headrace_evaluate_options;
@@ -301,22 +302,21 @@ typedef struct headrace_generation {
 } headrace_generation;
 
 /** Appends the `id_count` ids of a prompt (none are needed when the sequence is not empty) and continues the sequence.
- * HEADRACE_ARGUMENT before any work when the prompt does not fit the context or an option is out of range. The generated
- * ids, a stop id included, are part of the sequence afterwards. Cancelling is no error: the answer so far is kept.
- * `options`, `on_piece` and `generation` may be NULL. The caller sets `generation->struct_size`. */
+ * HEADRACE_ARGUMENT before any work when the prompt does not fit the context or an option is out of range. The
+ * generated ids, a stop id included, are part of the sequence afterwards. Cancelling is no error: the answer so far is
+ * kept. `options`, `on_piece` and `generation` may be NULL. The caller sets `generation->struct_size`. */
 HEADRACE_API headrace_status headrace_session_generate(headrace_session* session, const int32_t* ids, size_t id_count,
                                                        const headrace_generate_options* options,
                                                        headrace_piece_callback on_piece, void* user,
                                                        headrace_generation* generation, headrace_error* error);
 
-/** Counters as a JSON object; all were measured, and null stands for what was not. Those of tokens and times are of this
- * session, those of bytes, hits and memory of the model since it was opened:
- * `prompt_tokens, tokens, prefill_s, decode_s, prefill_tok_s, decode_tok_s, ttft_s` (prompt to first token, latest call),
- * `bytes_read, bytes_read_trunk, bytes_read_experts, bytes_read_head, bytes_read_speculative, bytes_speculative_wasted,
- * expert_hits, expert_misses, io_wait_s, compute_s, drive_gb_s` (10^9 bytes per second while reading), `prefill_chunks,
- * major_faults, page_cache_peak_bytes, peak_rss_bytes, synthetic, budget_bytes, budget_used_bytes, pinned_layers,
- * streamed_layers, expert_slots, working_set_bytes, direct_io, io_backend, isa, threads, cpu_temperature_c,
- * drive_temperature_c`. */
+/** Counters as a JSON object; all were measured, and null stands for what was not. Those of tokens and times are of
+ * this session, those of bytes, hits and memory of the model since it was opened: `prompt_tokens, tokens, prefill_s,
+ * decode_s, prefill_tok_s, decode_tok_s, ttft_s` (prompt to first token, latest call), `bytes_read, bytes_read_trunk,
+ * bytes_read_experts, bytes_read_head, bytes_read_speculative, bytes_speculative_wasted, expert_hits, expert_misses,
+ * io_wait_s, compute_s, drive_gb_s` (10^9 bytes per second while reading), `prefill_chunks, major_faults,
+ * page_cache_peak_bytes, peak_rss_bytes, synthetic, budget_bytes, budget_used_bytes, pinned_layers, streamed_layers,
+ * expert_slots, working_set_bytes, direct_io, io_backend, isa, threads, cpu_temperature_c, drive_temperature_c`. */
 HEADRACE_API headrace_status headrace_session_stats_json(headrace_session* session, char** json, size_t* json_bytes,
                                                          headrace_error* error);
 

@@ -77,8 +77,12 @@ class Guard {
 
 }  // namespace detail
 
-inline std::string version() { return headrace_version(); }
-inline std::string build_json() { return detail::call_for_text(headrace_build_json); }
+inline std::string version() {
+  return headrace_version();
+}
+inline std::string build_json() {
+  return detail::call_for_text(headrace_build_json);
+}
 /// The model in `folder` as JSON, without reading its weights.
 inline std::string describe(const std::string& folder) {
   return detail::call_for_text(headrace_describe, folder.c_str());
