@@ -9,7 +9,7 @@ namespace headrace {
 Result<AlignedMemory> AlignedMemory::allocate(Budget& budget, size_t bytes, const char* purpose) {
   AlignedMemory memory;
   if (bytes == 0) return memory;
-  const size_t size_bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t size_bytes = budgeted_bytes(bytes);
   if (size_bytes < bytes) return error(Code::kBudget, "%s: %zu bytes do not fit any memory", purpose, bytes);
   memory.reservation_ = TRY(budget.reserve(size_bytes, purpose));
   // Private mappings instead of the heap: the kernel takes the pages back at once when they are freed.

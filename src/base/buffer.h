@@ -17,6 +17,9 @@ class AlignedMemory {
  public:
   static constexpr size_t kAlignment = 4096;
 
+  /// What `allocate` takes of the budget: whole pages.
+  static constexpr size_t budgeted_bytes(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
   /// Reserves and maps `bytes` rounded up to whole pages. kBudget when either is refused.
   static Result<AlignedMemory> allocate(Budget& budget, size_t bytes, const char* purpose);
 
@@ -38,19 +41,26 @@ class AlignedMemory {
 /// A budgeted matrix of T (zeroed at allocation). Rows start at multiples of 64 bytes. Move-only.
 template <class T>
 class Matrix {
-  static_assert(std::is_trivially_copyable_v<T> && 64 % sizeof(T) == 0, "Zeroed bytes are the elements.");
+  static constexpr size_t kRowAlignment = 64;
+  static_assert(std::is_trivially_copyable_v<T> && kRowAlignment % sizeof(T) == 0, "Zeroed bytes are the elements.");
 
  public:
+  /// Bytes from one row of `cols` elements to the next.
+  static constexpr size_t row_bytes(size_t cols) {
+    return (cols * sizeof(T) + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
+  }
+  /// What `allocate` takes of the budget.
+  static constexpr size_t memory_bytes(size_t rows, size_t cols) {
+    return AlignedMemory::budgeted_bytes(rows * row_bytes(cols));
+  }
+
   /// kBudget when the memory is refused, or no memory could hold the shape.
   static Result<Matrix> allocate(Budget& budget, size_t rows, size_t cols, const char* purpose) {
-    constexpr size_t kElementsPerLine = 64 / sizeof(T);
-    const size_t stride = (cols + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
-    size_t row_bytes = 0;
     size_t bytes = 0;
-    if (stride < cols || __builtin_mul_overflow(stride, sizeof(T), &row_bytes) ||
-        __builtin_mul_overflow(rows, row_bytes, &bytes)) {
+    if (cols > SIZE_MAX / sizeof(T) - kRowAlignment || __builtin_mul_overflow(rows, row_bytes(cols), &bytes)) {
       return error(Code::kBudget, "%s: a matrix of %zu x %zu does not fit any memory", purpose, rows, cols);
     }
+    const size_t stride = row_bytes(cols) / sizeof(T);
     Matrix matrix;
     matrix.memory_ = TRY(AlignedMemory::allocate(budget, bytes, purpose));
     matrix.view_ = MatrixView<T>(reinterpret_cast<T*>(matrix.memory_.data()), rows, cols, stride);

@@ -164,6 +164,7 @@ Result<Engine::Opened> Engine::open_parts(size_t limit_bytes, size_t chunk_token
       .fixed_bytes = opened.budget->used_bytes(),
       .session_bytes = session_bytes(model, context),
       .trunk_bytes = model.trunk_memory_bytes(),
+      .slots_fixed_bytes = model.expert_cache_fixed_bytes(),
       .slot_bytes = model.expert_slot_bytes(),
       .slots_min = model.expert_slots_min(),
       .slots_max = model.expert_slots_max(),

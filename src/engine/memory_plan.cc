@@ -5,7 +5,8 @@
 namespace headrace {
 
 size_t memory_floor_bytes(const MemoryNeeds& needs) {
-  return needs.fixed_bytes + needs.session_bytes + needs.trunk_bytes + needs.slots_min * needs.slot_bytes;
+  return needs.fixed_bytes + needs.session_bytes + needs.trunk_bytes + needs.slots_fixed_bytes +
+         needs.slots_min * needs.slot_bytes;
 }
 
 Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, size_t budget_bytes) {
@@ -15,7 +16,7 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs, size_t budget_bytes) {
   if (budget_bytes < plan.floor_bytes) {
     return error(Code::kBudget, "%zu bytes are below the floor of %zu", budget_bytes, plan.floor_bytes);
   }
-  plan.fixed_bytes = needs.fixed_bytes + needs.session_bytes;
+  plan.fixed_bytes = needs.fixed_bytes + needs.session_bytes + needs.slots_fixed_bytes;
   plan.pinned_bytes = needs.trunk_bytes;
   plan.slot_bytes = needs.slot_bytes;
   if (needs.slot_bytes > 0) {

@@ -15,7 +15,8 @@ struct MemoryNeeds {
   size_t fixed_bytes = 0;  ///< Process, tokenizer, directory, scratch: what is taken before the plan.
   size_t session_bytes = 0;
   size_t trunk_bytes = 0;
-  size_t slot_bytes = 0;  ///< 0: a model without experts.
+  size_t slots_fixed_bytes = 0;  ///< Of the expert cache, whatever its size.
+  size_t slot_bytes = 0;         ///< 0: a model without experts.
   size_t slots_min = 0;
   size_t slots_max = 0;
 };
@@ -24,7 +25,7 @@ struct MemoryNeeds {
 struct MemoryPlan {
   size_t budget_bytes = 0;
   size_t floor_bytes = 0;   ///< Least budget for this context and chunk.
-  size_t fixed_bytes = 0;   ///< Includes one session.
+  size_t fixed_bytes = 0;   ///< Includes one session and the fixed part of the expert cache.
   size_t pinned_bytes = 0;  ///< Trunk, all of it.
   size_t slots = 0;
   size_t slot_bytes = 0;

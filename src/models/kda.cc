@@ -52,6 +52,11 @@ Result<KdaState> KdaState::allocate(Budget& budget, const KdaShape& shape) {
   return state;
 }
 
+size_t KdaState::memory_bytes(const KdaShape& shape) {
+  return Matrix<float>::memory_bytes(shape.width(), shape.head_dim) +
+         Matrix<float>::memory_bytes(3 * kHistoryTokens, shape.width());
+}
+
 void KdaState::reset() {
   for (size_t row = 0; row < memory.rows(); ++row) std::ranges::fill(memory.row(row), 0.0f);
   for (size_t row = 0; row < history.rows(); ++row) std::ranges::fill(history.row(row), 0.0f);

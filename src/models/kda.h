@@ -31,6 +31,8 @@ struct KdaState {
   Matrix<float> history;  ///< [9, width]: the last three q, then k, then v, before the convolution; oldest first.
 
   static Result<KdaState> allocate(Budget& budget, const KdaShape& shape);
+  /// What `allocate` takes of the budget.
+  static size_t memory_bytes(const KdaShape& shape);
   void reset();
 };
 

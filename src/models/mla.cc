@@ -11,6 +11,10 @@ Result<MlaState> MlaState::allocate(Budget& budget, const MlaShape& shape, size_
   return state;
 }
 
+size_t MlaState::memory_bytes(const MlaShape& shape, size_t capacity_tokens) {
+  return Matrix<float>::memory_bytes(capacity_tokens, shape.cache_dim());
+}
+
 Result<MlaLayer::Scratch> MlaLayer::Scratch::allocate(Budget& budget, const MlaShape& shape, size_t tokens,
                                                       size_t threads) {
   const auto matrix = [&](size_t rows, size_t cols) {
@@ -28,6 +32,10 @@ Result<MlaLayer::Scratch> MlaLayer::Scratch::allocate(Budget& budget, const MlaS
 
 Result<Matrix<float>> MlaLayer::allocate_scores(Budget& budget, size_t capacity_tokens, size_t threads) {
   return Matrix<float>::allocate(budget, threads * kTokensTogether, capacity_tokens, "attention scores");
+}
+
+size_t MlaLayer::scores_memory_bytes(size_t capacity_tokens, size_t threads) {
+  return Matrix<float>::memory_bytes(threads * kTokensTogether, capacity_tokens);
 }
 
 Result<MlaLayer> MlaLayer::load(TensorLoader& loader, const std::string& name, const MlaShape& shape) {

@@ -31,6 +31,8 @@ struct MlaState {
   Matrix<float> cache;  // [capacity, latent + rope]
 
   static Result<MlaState> allocate(Budget& budget, const MlaShape& shape, size_t capacity_tokens);
+  /// What `allocate` takes of the budget.
+  static size_t memory_bytes(const MlaShape& shape, size_t capacity_tokens);
 };
 
 /// MLA in its absorbed form (spec 6), the only path: prefill, decode and restored sessions give the same bits.
@@ -50,6 +52,7 @@ class MlaLayer {
 
   /// Room for the scores of a sequence of `capacity_tokens`, for all threads and layers.
   static Result<Matrix<float>> allocate_scores(Budget& budget, size_t capacity_tokens, size_t threads);
+  static size_t scores_memory_bytes(size_t capacity_tokens, size_t threads);
 
   /// Claims the tensors of `<name>.` (spec 3.2, 3.3).
   static Result<MlaLayer> load(TensorLoader& loader, const std::string& name, const MlaShape& shape);

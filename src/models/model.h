@@ -110,7 +110,9 @@ class Model {
   virtual size_t trunk_memory_bytes() const = 0;
   /// Bytes that a state for `tokens` tokens reserves.
   virtual size_t state_memory_bytes(size_t tokens) const = 0;
-  /// Bytes of one slot of the expert cache (0 for a model without experts).
+  /// Bytes that the expert cache takes at most: these, whatever its size, and ...
+  virtual size_t expert_cache_fixed_bytes() const = 0;
+  /// ... these for each slot (both 0 for a model without experts).
   virtual size_t expert_slot_bytes() const = 0;
   /// Least and most slots that make sense.
   virtual size_t expert_slots_min() const = 0;

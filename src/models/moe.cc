@@ -18,22 +18,18 @@ MatrixView<float> first_rows(const Matrix<float>& matrix, size_t rows) {
 Result<MoeLayer::Scratch> MoeLayer::Scratch::allocate(Budget& budget, const MoeShape& shape, size_t tokens,
                                                       size_t mlp_width_max) {
   const auto matrix = [&](size_t cols) { return Matrix<float>::allocate(budget, tokens, cols, "MoE scratch"); };
-  return Scratch{
-      .scores = TRY(matrix(shape.experts)),
-      .input = TRY(matrix(shape.expert_input())),
-      .routed = TRY(matrix(shape.expert_input())),
-      .gathered = TRY(matrix(shape.expert_input())),
-      .result = TRY(matrix(shape.expert_input())),
-      .gate = TRY(matrix(shape.width)),
-      .up = TRY(matrix(shape.width)),
-      .shared = TRY(matrix(shape.hidden)),
-      .mlp = TRY(GatedMlp::Scratch::allocate(budget, tokens, mlp_width_max)),
-      .router = Router(shape.router, shape.experts),
-      .experts = std::vector<uint32_t>(tokens * shape.router.top_k),
-      .weights = std::vector<float>(tokens * shape.router.top_k),
-      .wanted = {},
-      .uses = {},
-  };
+  Scratch scratch{.router = Router(shape.router, shape.experts)};
+  scratch.scores = TRY(matrix(shape.experts));
+  for (Matrix<float>* rows : {&scratch.input, &scratch.routed, &scratch.gathered, &scratch.result}) {
+    *rows = TRY(matrix(shape.expert_input()));
+  }
+  scratch.gate = TRY(matrix(shape.width));
+  scratch.up = TRY(matrix(shape.width));
+  scratch.shared = TRY(matrix(shape.hidden));
+  scratch.mlp = TRY(GatedMlp::Scratch::allocate(budget, tokens, mlp_width_max));
+  scratch.experts.resize(tokens * shape.router.top_k);
+  scratch.weights.resize(tokens * shape.router.top_k);
+  return scratch;
 }
 
 Result<MoeLayer> MoeLayer::load(TensorLoader& loader, const std::string& name, const MoeShape& shape,

@@ -99,6 +99,16 @@ Result<std::unique_ptr<ExpertCache>> ExpertCache::create(const Checkpoint& check
   return std::unique_ptr<ExpertCache>(new ExpertCache(std::move(state)));
 }
 
+size_t ExpertCache::fixed_memory_bytes(const ExpertCatalog& catalog) {
+  const ExpertCatalog::Layout& layout = catalog.layout();
+  return BlockMemory::budgeted_bytes(0, catalog.slot_alignment_) + AlignedMemory::kAlignment +
+         Matrix<uint32_t>::memory_bytes(layout.layer_count, layout.expert_count);
+}
+
+size_t ExpertCache::slot_memory_bytes(const ExpertCatalog& catalog) {
+  return catalog.slot_bytes() + sizeof(Slot) + Matrix<uint64_t>::row_bytes(catalog.tensors_.size());
+}
+
 void ExpertCache::announce(std::span<const ExpertId> ids) {
   for (Slot& slot : state_->slots) slot.announced = kNotAnnounced;
   for (size_t i = 0; i < ids.size(); ++i) {

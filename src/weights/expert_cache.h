@@ -130,6 +130,10 @@ class ExpertCache {
   /// Fewest slots a cache works with, where there are as many records.
   static constexpr size_t kSlotsMin = 6;
 
+  /// At most what a cache takes of the budget: `fixed_memory_bytes` plus `slot_memory_bytes` for each slot.
+  static size_t fixed_memory_bytes(const ExpertCatalog& catalog);
+  static size_t slot_memory_bytes(const ExpertCatalog& catalog);
+
   /// kBudget when there are too few slots, or their memory is refused. The catalog stays where it is.
   static Result<std::unique_ptr<ExpertCache>> create(const Checkpoint& checkpoint, const ExpertCatalog& catalog,
                                                      size_t slot_count, Budget& budget);

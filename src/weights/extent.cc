@@ -19,6 +19,11 @@ Result<BlockMemory> BlockMemory::allocate(Budget& budget, size_t bytes, size_t b
   return memory;
 }
 
+size_t BlockMemory::budgeted_bytes(size_t bytes, size_t block_bytes) {
+  const size_t slack_bytes = std::max(block_bytes, AlignedMemory::kAlignment) - AlignedMemory::kAlignment;
+  return AlignedMemory::budgeted_bytes(bytes + slack_bytes);
+}
+
 size_t extent_memory_bytes(ByteRange range, size_t block_bytes) {
   return static_cast<size_t>(widen(range, block_bytes).size);
 }

@@ -19,8 +19,8 @@ class BlockMemory {
 
   BlockMemory() = default;
   std::span<std::byte> bytes() const { return {start_, size_bytes_}; }
-  /// What it takes of the budget.
-  size_t budgeted_bytes() const { return memory_.size_bytes(); }
+  /// What `allocate` takes of the budget.
+  static size_t budgeted_bytes(size_t bytes, size_t block_bytes);
 
  private:
   AlignedMemory memory_;

@@ -56,7 +56,7 @@ struct Trunk::State {
   Result<std::vector<float>> read_vector(std::string_view name, const TensorInfo& info, size_t count);
   Result<TensorInfo> claim_vector(std::string_view name);
   Result<ReadExtent> read(size_t file_index, ByteRange range, std::span<std::byte> memory);
-  size_t place_all();
+  void place(StoredMatrix& matrix);
   const StoredMatrix& stored(const TrunkMatrix& matrix, Home home) const;
 
   Checkpoint& checkpoint;
@@ -65,6 +65,7 @@ struct Trunk::State {
   size_t largest_block = 1;
 
   std::vector<StoredMatrix> matrices;
+  size_t resident_end = 0;  ///< Of the resident matrices placed so far.
   BlockMemory resident;
   BlockMemory row_memory;  ///< For one row of any row table, widened.
   bool loaded = false;
@@ -79,7 +80,8 @@ Trunk::Trunk(Trunk&&) noexcept = default;
 
 Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t cols, Home home) {
   ENSURE(!loaded && rows > 0 && cols > 0);
-  StoredMatrix matrix{.name = std::string(name), .info = TRY(checkpoint.claim(name)), .home = home};
+  const TensorInfo info = TRY(checkpoint.claim(name));
+  StoredMatrix matrix{.name = std::string(name), .info = info, .home = home};
   const std::string shown = printable(name);
   const std::optional<Format> format = plain_format(matrix.info.dtype);
   if (!format) {
@@ -92,6 +94,7 @@ Result<TrunkMatrix> Trunk::State::add(std::string_view name, size_t rows, size_t
   }
   matrix.view = {.format = *format, .rows = rows, .cols = cols, .row_bytes = cols * dtype_bytes(matrix.info.dtype)};
   matrix.row_block = row_block_bytes_max == 0 ? rows : std::max<size_t>(1, row_block_bytes_max / matrix.view.row_bytes);
+  if (home == Home::kMemory) place(matrix);
   matrices.push_back(std::move(matrix));
   return TrunkMatrix{static_cast<uint32_t>(matrices.size() - 1), rows, cols};
 }
@@ -130,16 +133,11 @@ const Trunk::State::StoredMatrix& Trunk::State::stored(const TrunkMatrix& matrix
   return matrices[matrix.index];
 }
 
-/// Gives each resident matrix its place, one after the other, and returns the bytes of all.
-size_t Trunk::State::place_all() {
-  uint64_t end = 0;
-  for (StoredMatrix& matrix : matrices) {
-    if (matrix.home != Home::kMemory) continue;
-    const size_t block_bytes = checkpoint.file(matrix.info.file_index).block_bytes();
-    matrix.memory_offset = static_cast<size_t>(align_up(end, block_bytes));
-    end = matrix.memory_offset + extent_memory_bytes(matrix.info.range, block_bytes);
-  }
-  return static_cast<size_t>(end);
+/// Gives a resident matrix its place behind the one before.
+void Trunk::State::place(StoredMatrix& matrix) {
+  const size_t block_bytes = checkpoint.file(matrix.info.file_index).block_bytes();
+  matrix.memory_offset = static_cast<size_t>(align_up(resident_end, block_bytes));
+  resident_end = matrix.memory_offset + extent_memory_bytes(matrix.info.range, block_bytes);
 }
 
 Result<TrunkMatrix> Trunk::add_matrix(std::string_view name, size_t rows, size_t cols) {
@@ -181,8 +179,8 @@ Result<std::vector<float>> Trunk::read_vector_prefix(std::string_view name, size
 Status Trunk::load() {
   State& state = *state_;
   ENSURE(!state.loaded);
-  const size_t bytes = state.place_all();
-  state.resident = TRY(BlockMemory::allocate(state.budget, bytes, state.largest_block, "resident weights"));
+  state.resident =
+      TRY(BlockMemory::allocate(state.budget, state.resident_end, state.largest_block, "resident weights"));
   for (State::StoredMatrix& matrix : state.matrices) {
     if (matrix.home != State::Home::kMemory) continue;
     const std::span<std::byte> memory = state.resident.bytes().subspan(matrix.memory_offset);
@@ -223,7 +221,7 @@ uint64_t Trunk::bytes_read() const {
   return state_->bytes_read;
 }
 size_t Trunk::resident_bytes() const {
-  return state_->resident.budgeted_bytes();
+  return BlockMemory::budgeted_bytes(state_->resident_end, state_->largest_block);
 }
 double Trunk::wait_s() const {
   return std::chrono::duration<double>(state_->waited).count();

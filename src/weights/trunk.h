@@ -71,7 +71,7 @@ class Trunk {
   Status read_row(const TrunkMatrix& table, size_t row, std::span<float> out);
 
   uint64_t bytes_read() const;    ///< From the drive so far.
-  size_t resident_bytes() const;  ///< Of matrices kept in memory.
+  size_t resident_bytes() const;  ///< That `load` takes of the budget for the matrices added so far.
   double wait_s() const;          ///< Spent waiting for reads after `load`.
 
  private:

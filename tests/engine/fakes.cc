@@ -35,6 +35,7 @@ class FakeModel : public Model {
   const ModelInfo& info() const override { return info_; }
   size_t trunk_memory_bytes() const override { return script_.trunk_bytes; }
   size_t state_memory_bytes(size_t tokens) const override { return 8 * tokens; }
+  size_t expert_cache_fixed_bytes() const override { return 0; }
   size_t expert_slot_bytes() const override { return script_.slot_bytes; }
   size_t expert_slots_min() const override { return script_.slots_min; }
   size_t expert_slots_max() const override { return script_.slots_max; }

@@ -229,7 +229,7 @@ TEST(Damage, EveryBudgetTooSmallIsRefusedAndNothingLeaks) {
     ASSERT_TRUE(open);
     peak_bytes = open.value()->budget().peak_bytes();
   }
-  for (size_t budget = 0; budget < peak_bytes; budget += peak_bytes / 100) {
+  for (size_t budget = 0; budget < peak_bytes; budget += AlignedMemory::kAlignment) {
     auto open =
         OpenModel::open(kFolder, RunSetup{.expert_slots = 1}, kContextTokens, budget, test::memory_opener(files, 512));
     ASSERT_FALSE(open) << budget;

@@ -61,7 +61,8 @@ class KimiModel : public Model {
   const ModelInfo& info() const override { return info_; }
   size_t trunk_memory_bytes() const override { return trunk_.resident_bytes(); }
   size_t state_memory_bytes(size_t tokens) const override;
-  size_t expert_slot_bytes() const override { return catalog_ ? catalog_->slot_bytes() : 0; }
+  size_t expert_cache_fixed_bytes() const override { return catalog_ ? ExpertCache::fixed_memory_bytes(*catalog_) : 0; }
+  size_t expert_slot_bytes() const override { return catalog_ ? ExpertCache::slot_memory_bytes(*catalog_) : 0; }
   size_t expert_slots_max() const override { return info_.moe_layer_count * config_.moe.experts; }
   size_t expert_slots_min() const override { return std::min(ExpertCache::kSlotsMin, expert_slots_max()); }
   Status load_trunk() override { return trunk_.load(); }
@@ -292,20 +293,15 @@ Status KimiModel::allocate_scratch() {
 }
 
 size_t KimiModel::state_memory_bytes(size_t tokens) const {
-  const auto pages = [](size_t rows, size_t cols) {
-    const size_t row_bytes = (cols * sizeof(float) + 63) / 64 * 64;
-    return (rows * row_bytes + AlignedMemory::kAlignment - 1) / AlignedMemory::kAlignment * AlignedMemory::kAlignment;
-  };
-  const size_t kda_bytes =
-      pages(config_.kda.width(), config_.kda.head_dim) + pages(3 * KdaState::kHistoryTokens, config_.kda.width());
-  const size_t mla_bytes = pages(tokens, config_.mla.cache_dim());
+  const size_t kda_bytes = KdaState::memory_bytes(config_.kda);
+  const size_t mla_bytes = MlaState::memory_bytes(config_.mla, tokens);
   size_t bytes = 0;
   bool any_mla = false;
   for (const bool is_kda : config_.layer_is_kda) {
     bytes += is_kda ? kda_bytes : mla_bytes;
     any_mla = any_mla || !is_kda;
   }
-  return any_mla ? bytes + pages(resources_.pool.thread_count() * MlaLayer::kTokensTogether, tokens) : bytes;
+  return any_mla ? bytes + MlaLayer::scores_memory_bytes(tokens, resources_.pool.thread_count()) : bytes;
 }
 
 Result<std::unique_ptr<SequenceState>> KimiModel::create_state(size_t capacity_tokens) {
