@@ -100,6 +100,16 @@ TEST(Matrix, RowsStartAtCacheLinesAndHoldZeros) {
   }
 }
 
+TEST(Matrix, SaysBeforehandWhatItTakesOfTheBudget) {
+  for (const size_t rows : {0, 1, 3, 100}) {
+    for (const size_t cols : {0, 1, 16, 17, 1000, 1024}) {
+      Budget budget(1 << 20);
+      const Matrix<float> matrix = Matrix<float>::allocate(budget, rows, cols, "test").take_value();
+      EXPECT_EQ(budget.used_bytes(), Matrix<float>::memory_bytes(rows, cols)) << rows << " x " << cols;
+    }
+  }
+}
+
 TEST(Matrix, AMovedFromMatrixIsEmpty) {
   Budget budget(1 << 20);
   Matrix<float> first = Matrix<float>::allocate(budget, 2, 2, "test").take_value();
