@@ -113,11 +113,17 @@ std::string plain_read(const std::string& path, uint64_t offset, uint64_t size) 
 }
 
 FileOpener memory_opener(const Files& files, size_t block_bytes, FaultPlan* plan) {
+  return mixed_block_opener(files, {block_bytes, block_bytes}, plan);
+}
+
+FileOpener mixed_block_opener(const Files& files, std::pair<size_t, size_t> block_bytes, FaultPlan* plan) {
   FileOpener opener = [&files, block_bytes](const std::string& path,
                                             ReadMode) -> Result<std::unique_ptr<ReadableFile>> {
     const auto found = files.find(path);
     if (found == files.end()) return error(Code::kIo, "open %s: there is no such file of memory", path.c_str());
-    return std::unique_ptr<ReadableFile>(std::make_unique<MemoryFile>(path, found->second, block_bytes));
+    const bool is_even = std::distance(files.begin(), found) % 2 == 0;
+    const size_t block = is_even ? block_bytes.first : block_bytes.second;
+    return std::unique_ptr<ReadableFile>(std::make_unique<MemoryFile>(path, found->second, block));
   };
   return plan ? faulty_opener(std::move(opener), *plan) : opener;
 }

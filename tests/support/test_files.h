@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "io/file.h"
 
@@ -54,6 +55,9 @@ struct FaultPlan {
 /// Opens files of memory: `files` by path ("<folder>/<name>"), with the block that a direct reader would see. Reads
 /// that are not aligned end the program, as they would fail on a drive. `files` and `plan` (may be null) outlive it.
 FileOpener memory_opener(const Files& files, size_t block_bytes = 1, FaultPlan* plan = nullptr);
+
+/// The same with files of two blocks in turn, in the order of their paths: drives differ.
+FileOpener mixed_block_opener(const Files& files, std::pair<size_t, size_t> block_bytes, FaultPlan* plan = nullptr);
 
 /// Puts the faults of `plan` in front of another opener's files.
 FileOpener faulty_opener(FileOpener inner, FaultPlan& plan);

@@ -80,6 +80,11 @@ std::vector<ExpertModelOptions> arrangements() {
       }
     }
   }
+  // Files of a folder may lie on different drives: blocks of 512 and 4096, or direct beside buffered.
+  for (const uint64_t seed : {4u, 5u, 6u}) {
+    all.push_back({.block_bytes = 512, .other_block_bytes = 4096, .scatter_seed = seed, .file_count = 3});
+    all.push_back({.block_bytes = 16'384, .other_block_bytes = 1, .scatter_seed = seed, .file_count = 2});
+  }
   return all;
 }
 
@@ -259,6 +264,29 @@ TEST(ExpertCache, AnnouncedExpertsAreNotGivenUpForOthers) {
   ASSERT_TRUE(cached.cache->acquire({0, 0}));
   ASSERT_TRUE(cached.cache->acquire({0, 1}));
   EXPECT_EQ(cached.cache->counters().hits, 2u);
+}
+
+TEST(ExpertCache, OfTheAnnouncedTheLastOneIsGivenUpFirst) {
+  CachedModel cached({}, 6);
+  std::vector<ExpertId> layer = cached.model.ids();
+  layer.resize(8);
+  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
+  cached.cache->announce(layer);
+  ASSERT_TRUE(cached.cache->acquire({0, 7}));
+  EXPECT_FALSE(cached.cache->is_resident({0, 5}));
+  for (uint32_t expert = 0; expert < 5; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
+}
+
+TEST(ExpertCache, AnAnnouncementHoldsUntilItsExpertIsAcquired) {
+  CachedModel cached({}, 6);
+  std::vector<ExpertId> layer = cached.model.ids();
+  layer.resize(6);
+  for (const ExpertId id : layer) ASSERT_TRUE(cached.cache->acquire(id));
+  cached.cache->announce(layer);
+  ASSERT_TRUE(cached.cache->acquire({0, 0}));
+  ASSERT_TRUE(cached.cache->acquire({1, 0}));
+  EXPECT_FALSE(cached.cache->is_resident({0, 0})) << "it was used, the others are still wanted";
+  for (uint32_t expert = 1; expert < 6; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
 }
 
 TEST(ExpertCache, AnnouncingMoreThanTheSlotsHoldStillWorks) {

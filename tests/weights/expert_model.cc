@@ -15,7 +15,8 @@ const char* const kMatrixNames[] = {"w1", "w3", "w2"};
 
 ExpertModel::ExpertModel(ExpertModelOptions given) : options(std::move(given)) {
   files = in_folder("m", make_files());
-  open("m", memory_opener(files, options.block_bytes, &plan));
+  const size_t other = options.other_block_bytes > 0 ? options.other_block_bytes : options.block_bytes;
+  open("m", mixed_block_opener(files, {options.block_bytes, other}, &plan));
 }
 
 ExpertModel::ExpertModel(ExpertModelOptions given, const TempFolder& folder) : options(std::move(given)) {

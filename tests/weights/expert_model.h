@@ -17,6 +17,8 @@ namespace headrace::test {
 struct ExpertModelOptions {
   bool mxfp4 = true;
   size_t block_bytes = 1;
+  /// Of every second file; 0: the same.
+  size_t other_block_bytes = 0;
   /// Above 0: tensors in a seeded order, between fillers of odd lengths, behind a header of odd length.
   uint64_t scatter_seed = 0;
   /// Files that scattered tensors are dealt to.

@@ -25,9 +25,10 @@ constexpr size_t kBudgetBytes = 64 << 20;
 
 /// An open checkpoint of memory.
 struct Model {
-  explicit Model(const Files& contents, size_t block = 1) : files(test::in_folder("m", contents)) {
+  explicit Model(const Files& contents, size_t block = 1) : Model(contents, std::pair(block, block)) {}
+  Model(const Files& contents, std::pair<size_t, size_t> blocks) : files(test::in_folder("m", contents)) {
     Result<Checkpoint> opened =
-        Checkpoint::open("m", test::memory_opener(files, block, &plan), ReadMode::kDirect, budget);
+        Checkpoint::open("m", test::mixed_block_opener(files, blocks, &plan), ReadMode::kDirect, budget);
     EXPECT_TRUE(opened) << opened.error().message;
     checkpoint.emplace(opened.take_value());
     plan.reset_counts();
@@ -66,41 +67,47 @@ std::string rows_text(const WeightView& view) {
   return {reinterpret_cast<const char*>(view.data), view.rows * view.row_bytes};
 }
 
+/// Every matrix of a K3 model through blocks of rows, and as a whole, against what was written.
+void expect_all_matrices(Model& model, const test::TinyOptions& options, size_t row_block_bytes) {
+  Trunk trunk(*model.checkpoint, model.budget, row_block_bytes);
+  std::vector<std::pair<TrunkMatrix, const WrittenTensor*>> added;
+  const std::vector<WrittenTensor> tensors = test::tiny_tensors(test::tiny_k3_config(), options);
+  for (const WrittenTensor& tensor : tensors) {
+    if (tensor.shape.size() != 2 || tensor.type != "BF16") continue;
+    Result<TrunkMatrix> matrix = trunk.add_matrix(tensor.name, tensor.shape[0], tensor.shape[1]);
+    ASSERT_TRUE(matrix) << matrix.error().message;
+    added.emplace_back(matrix.take_value(), &tensor);
+  }
+  ASSERT_GT(added.size(), 80u);
+  ASSERT_TRUE(trunk.load());
+  for (const auto& [matrix, tensor] : added) {
+    std::string read;
+    for (size_t row = 0; row < matrix.rows;) {
+      const RowBlock rows = trunk.acquire(matrix, row).take_value();
+      const WeightView& view = rows.weights();
+      ASSERT_EQ(rows.first_row(), row);
+      ASSERT_EQ(view.format, Format::kBf16);
+      ASSERT_EQ(view.cols, matrix.cols);
+      ASSERT_TRUE(view.rows == 1 || row_block_bytes == 0 || view.rows * view.row_bytes <= row_block_bytes);
+      read += rows_text(view);
+      row = rows.end_row();
+    }
+    ASSERT_EQ(read, tensor->bytes) << tensor->name;
+    const RowBlock whole = trunk.acquire_whole(matrix).take_value();
+    ASSERT_EQ(whole.end_row(), matrix.rows);
+    ASSERT_EQ(rows_text(whole.weights()), tensor->bytes) << tensor->name;
+  }
+  EXPECT_EQ(trunk.wait_s(), 0.0);
+}
+
 TEST(Trunk, HandsOutEveryRowOfEveryMatrixInBlocks) {
-  const auto config = test::tiny_k3_config();
-  for (const size_t block : {1u, 512u, 4096u}) {
+  using Blocks = std::pair<size_t, size_t>;
+  for (const Blocks& blocks :
+       {Blocks{1, 1}, Blocks{512, 512}, Blocks{4096, 4096}, Blocks{512, 4096}, Blocks{16'384, 1}}) {
     for (const size_t row_block_bytes : {size_t{0}, size_t{1}, size_t{1000}, size_t{1} << 20}) {
-      const test::TinyOptions options{.scatter_seed = block + row_block_bytes};
-      Model model(test::tiny_checkpoint(config, options), block);
-      Trunk trunk(*model.checkpoint, model.budget, row_block_bytes);
-      std::vector<std::pair<TrunkMatrix, const WrittenTensor*>> added;
-      const std::vector<WrittenTensor> tensors = test::tiny_tensors(config, options);
-      for (const WrittenTensor& tensor : tensors) {
-        if (tensor.shape.size() != 2 || tensor.type != "BF16") continue;
-        Result<TrunkMatrix> matrix = trunk.add_matrix(tensor.name, tensor.shape[0], tensor.shape[1]);
-        ASSERT_TRUE(matrix) << matrix.error().message;
-        added.emplace_back(matrix.take_value(), &tensor);
-      }
-      ASSERT_GT(added.size(), 80u);
-      ASSERT_TRUE(trunk.load());
-      for (const auto& [matrix, tensor] : added) {
-        std::string read;
-        for (size_t row = 0; row < matrix.rows;) {
-          const RowBlock rows = trunk.acquire(matrix, row).take_value();
-          ASSERT_EQ(rows.first_row(), row);
-          ASSERT_EQ(rows.weights().format, Format::kBf16);
-          ASSERT_EQ(rows.weights().cols, matrix.cols);
-          ASSERT_TRUE(rows.weights().rows == 1 || row_block_bytes == 0 ||
-                      rows.weights().rows * rows.weights().row_bytes <= row_block_bytes);
-          read += rows_text(rows.weights());
-          row = rows.end_row();
-        }
-        ASSERT_EQ(read, tensor->bytes) << tensor->name;
-        const RowBlock whole = trunk.acquire_whole(matrix).take_value();
-        ASSERT_EQ(whole.end_row(), matrix.rows);
-        ASSERT_EQ(rows_text(whole.weights()), tensor->bytes) << tensor->name;
-      }
-      EXPECT_EQ(trunk.wait_s(), 0.0);
+      const test::TinyOptions options{.scatter_seed = blocks.first + row_block_bytes};
+      Model model(test::tiny_checkpoint(test::tiny_k3_config(), options), blocks);
+      expect_all_matrices(model, options, row_block_bytes);
     }
   }
 }
