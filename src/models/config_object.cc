@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kShownBytesMax = 60;
 
-/// The value as it stands in the file, shortened.
+/// The value as JSON writes it, so without control characters, and shortened.
 std::string shown(const nlohmann::json& value) {
   std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > kShownBytesMax) text = text.substr(0, kShownBytesMax) + "...";
@@ -165,8 +165,21 @@ Result<std::vector<int32_t>> ConfigObject::token_ids(Names names) const {
   return ids;
 }
 
+std::string quoted(const std::string& text) {
+  return shown(nlohmann::json(text));
+}
+
 Result<nlohmann::json> parse_config(const std::string& text, const std::string& path) {
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Released configs nest five deep. The bound keeps recursion over the tree (printing, destruction) off the stack's
+  // end.
+  constexpr int kDepthMax = 32;
+  bool too_deep = false;
+  const auto bound_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+    too_deep = too_deep || depth > kDepthMax;
+    return !too_deep;
+  };
+  nlohmann::json json = nlohmann::json::parse(text, bound_depth, /*allow_exceptions=*/false);
+  if (too_deep) return error(Code::kFormat, "%s: values are nested more than %d deep", path.c_str(), kDepthMax);
   if (json.is_discarded()) return error(Code::kFormat, "%s: this is not valid JSON", path.c_str());
   if (!json.is_object()) return error(Code::kFormat, "%s: a JSON object is expected", path.c_str());
   return json;

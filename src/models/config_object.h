@@ -59,7 +59,10 @@ class ConfigObject {
   std::string path_;
 };
 
-/// Parses the text of a config file. kFormat when it is not a JSON object.
+/// Text of a file as it may stand in a message: in quotes, control characters escaped, shortened.
+std::string quoted(const std::string& text);
+
+/// Parses the text of a config file. kFormat when it is not a JSON object, or nested too deeply.
 Result<nlohmann::json> parse_config(const std::string& text, const std::string& path);
 
 }  // namespace headrace

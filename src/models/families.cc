@@ -24,7 +24,7 @@ Result<std::unique_ptr<Model>> open_model(const std::string& folder, const Model
     if (family.recognizes(model_type)) return family.open({folder, config, resources, options});
   }
   return error(Code::kUnsupported, "%s: \"model_type\" is %s; this version runs kimi_linear and kimi_k3", path.c_str(),
-               model_type.c_str());
+               quoted(model_type).c_str());
 }
 
 }  // namespace headrace

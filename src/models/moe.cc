@@ -27,8 +27,12 @@ Result<MoeLayer::Scratch> MoeLayer::Scratch::allocate(Budget& budget, const MoeS
   scratch.up = TRY(matrix(shape.width));
   scratch.shared = TRY(matrix(shape.hidden));
   scratch.mlp = TRY(GatedMlp::Scratch::allocate(budget, tokens, mlp_width_max));
-  scratch.experts.resize(tokens * shape.router.top_k);
-  scratch.weights.resize(tokens * shape.router.top_k);
+  scratch.experts = TRY(Matrix<uint32_t>::allocate(budget, tokens, shape.router.top_k, "MoE scratch"));
+  scratch.weights = TRY(Matrix<float>::allocate(budget, tokens, shape.router.top_k, "MoE scratch"));
+  const size_t list_bytes = shape.experts * sizeof(ExpertId) + tokens * sizeof(ExpertUse);
+  scratch.lists_memory = TRY(budget.reserve(list_bytes, "MoE scratch"));
+  scratch.wanted.reserve(shape.experts);
+  scratch.uses.reserve(tokens);
   return scratch;
 }
 
@@ -77,7 +81,6 @@ Status MoeLayer::route(const Compute& compute, Scratch& scratch, const Routing& 
                        MatrixView<const float> x) const {
   const MatrixView<float> scores = first_rows(scratch.scores, x.rows());
   TRY(linear(compute, gate_, x, scores));
-  const size_t top_k = shape_.router.top_k;
   for (size_t t = 0; t < x.rows(); ++t) {
     const std::span<float> row = scores.row(t);
     if (!compute.kernels.all_finite(row)) {  // A sigmoid would hide an infinity, and a sort a NaN.
@@ -89,8 +92,8 @@ Status MoeLayer::route(const Compute& compute, Scratch& scratch, const Routing& 
     } else {
       compute.kernels.sigmoid(row, row);
     }
-    const auto experts = std::span(scratch.experts).subspan(t * top_k, top_k);
-    const auto weights = std::span(scratch.weights).subspan(t * top_k, top_k);
+    const std::span<uint32_t> experts = scratch.experts.row(t);
+    const std::span<float> weights = scratch.weights.row(t);
     scratch.router.choose(row, bias_, experts, weights);
     if (!routing.tokens) continue;
     (*routing.tokens)[t].push_back({routing.layer, {experts.begin(), experts.end()}, {weights.begin(), weights.end()}});
@@ -98,21 +101,29 @@ Status MoeLayer::route(const Compute& compute, Scratch& scratch, const Routing& 
   return {};
 }
 
+/// Fills `wanted` with the distinct experts of the chunk, ascending.
+void MoeLayer::want_chosen(Scratch& scratch, size_t tokens) const {
+  std::vector<ExpertId>& wanted = scratch.wanted;
+  wanted.clear();
+  for (size_t t = 0; t < tokens; ++t) {
+    for (const uint32_t expert : scratch.experts.row(t)) {
+      const auto place = std::ranges::lower_bound(wanted, expert, {}, &ExpertId::expert);
+      if (place == wanted.end() || place->expert != expert) wanted.insert(place, {moe_index_, expert});
+    }
+  }
+}
+
 Status MoeLayer::sweep(const Compute& compute, const Activation& activation, ExpertCache& cache, Scratch& scratch,
                        MatrixView<const float> input, MatrixView<float> out) const {
-  const size_t top_k = shape_.router.top_k;
-  const auto chosen = std::span(scratch.experts).first(input.rows() * top_k);
-  scratch.wanted.clear();
-  for (const uint32_t expert : chosen) scratch.wanted.push_back({moe_index_, expert});
-  std::ranges::sort(scratch.wanted, {}, &ExpertId::expert);
-  const auto repeated = std::ranges::unique(scratch.wanted);
-  scratch.wanted.erase(repeated.begin(), repeated.end());
+  want_chosen(scratch, input.rows());
   cache.announce(scratch.wanted);
   for (size_t t = 0; t < out.rows(); ++t) std::ranges::fill(out.row(t), 0.0f);
   for (const ExpertId id : scratch.wanted) {
     scratch.uses.clear();
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      if (chosen[i] == id.expert) scratch.uses.emplace_back(i / top_k, scratch.weights[i]);
+    for (size_t t = 0; t < input.rows(); ++t) {
+      const auto found = std::ranges::find(scratch.experts.row(t), id.expert);
+      if (found == scratch.experts.row(t).end()) continue;
+      scratch.uses.push_back({t, scratch.weights.row(t)[static_cast<size_t>(found - scratch.experts.row(t).begin())]});
     }
     const ExpertLease expert = TRY(cache.acquire(id));
     apply_expert(compute, activation, expert, scratch, input, out);
@@ -125,7 +136,7 @@ void MoeLayer::apply_expert(const Compute& compute, const Activation& activation
                             Scratch& scratch, MatrixView<const float> input, MatrixView<float> out) const {
   const size_t count = scratch.uses.size();
   const MatrixView<float> gathered = first_rows(scratch.gathered, count);
-  for (size_t i = 0; i < count; ++i) std::ranges::copy(input.row(scratch.uses[i].first), gathered.row(i).begin());
+  for (size_t i = 0; i < count; ++i) std::ranges::copy(input.row(scratch.uses[i].token), gathered.row(i).begin());
   const WeightView gate_weights = expert.matrix(kGate);
   const WeightView up_weights = expert.matrix(kUp);
   const WeightView down_weights = expert.matrix(kDown);

@@ -35,6 +35,12 @@ struct MoeShape {
 /// each taken from the cache once and applied to all its tokens; each token's sum so runs in ascending id as in decode.
 class MoeLayer {
  public:
+  /// A token of the chunk that the expert at work serves, and its weight in that token's sum.
+  struct ExpertUse {
+    size_t token = 0;
+    float weight = 0;
+  };
+
   struct Scratch {
     Matrix<float> scores;            // [tokens, experts]
     Matrix<float> input, routed;     // [tokens, expert input]
@@ -43,10 +49,11 @@ class MoeLayer {
     Matrix<float> shared;            // [tokens, hidden]
     GatedMlp::Scratch mlp;
     Router router;
-    std::vector<uint32_t> experts;  // [tokens * top_k], ascending for each token
-    std::vector<float> weights;     // as `experts`
-    std::vector<ExpertId> wanted;
-    std::vector<std::pair<size_t, float>> uses;  // token and weight, for the expert at work
+    Matrix<uint32_t> experts;      // [tokens, top_k], ascending for each token
+    Matrix<float> weights;         // as `experts`
+    std::vector<ExpertId> wanted;  // Room for all experts: distinct ones of the chunk, ascending.
+    std::vector<ExpertUse> uses;   // Room for all tokens: a token uses an expert once.
+    Reservation lists_memory;      // Of the two vectors.
     static Result<Scratch> allocate(Budget& budget, const MoeShape& shape, size_t tokens, size_t mlp_width_max);
   };
 
@@ -65,6 +72,7 @@ class MoeLayer {
 
  private:
   Status route(const Compute& compute, Scratch& scratch, const Routing& routing, MatrixView<const float> x) const;
+  void want_chosen(Scratch& scratch, size_t tokens) const;
   Status sweep(const Compute& compute, const Activation& activation, ExpertCache& cache, Scratch& scratch,
                MatrixView<const float> input, MatrixView<float> out) const;
   void apply_expert(const Compute& compute, const Activation& activation, const ExpertLease& expert, Scratch& scratch,

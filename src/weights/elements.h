@@ -16,7 +16,8 @@ std::optional<Format> plain_format(DType dtype);
 /// Converts numbers at `data` (any address) to float32, exactly. `format` is one that `plain_format` returns.
 void decode_elements(Format format, const std::byte* data, std::span<float> out);
 
-/// kFormat naming the first element that is infinite or not a number.
-Status check_finite(std::span<const float> values);
+/// kFormat naming the first of `count` elements at `data` (any address) that is infinite or not a number. `format` is
+/// one that `plain_format` returns. Reads memory about as fast as it can be read.
+Status check_finite(Format format, const std::byte* data, size_t count);
 
 }  // namespace headrace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/ensure.h"
+#include "weights/elements.h"
 #include "weights/extent.h"
 
 namespace headrace {
@@ -66,7 +67,8 @@ struct ExpertCache::State {
   Result<size_t> find_victim() const;
   Status fill(size_t slot, ExpertId id);
   Status read_record(size_t slot, ExpertId id);
-  Status check_scales(size_t slot) const;
+  Status check_record(size_t slot) const;
+  Status check_tensor(size_t slot, size_t tensor) const;
   WeightView view(size_t slot, size_t matrix) const;
 };
 
@@ -153,7 +155,7 @@ Status ExpertCache::State::fill(size_t index, ExpertId id) {
   const auto start = std::chrono::steady_clock::now();
   Status status = read_record(index, id);
   counters.wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (status) status = check_scales(index);
+  if (status) status = check_record(index);
   if (!status) {
     slot = {};
     return with_context(status.take_error(), "expert %u of expert layer %u", id.expert, id.layer);
@@ -176,18 +178,30 @@ Status ExpertCache::State::read_record(size_t index, ExpertId id) {
   return {};
 }
 
-Status ExpertCache::State::check_scales(size_t index) const {
+/// A checkpoint has no checksums: numbers that are none are the damage that can be seen (P4).
+Status ExpertCache::State::check_record(size_t index) const {
   for (size_t i = 0; i < catalog.tensors_.size(); ++i) {
-    const ExpertCatalog::Tensor& tensor = catalog.tensors_[i];
-    if (!tensor.is_scales) continue;
-    const std::byte* data = slot_data(index) + tensor_offsets.row(index)[i];
-    const void* found = std::memchr(data, kNanScale, tensor.bytes);
-    if (!found) continue;
+    Status status = check_tensor(index, i);
+    if (status) continue;
     const ReadableFile& file = checkpoint.file(catalog.file_index(slots[index].id, i));
-    return error(Code::kFormat, "%s: scale %zu of matrix %zu is not a number", file.path().c_str(),
-                 static_cast<size_t>(static_cast<const std::byte*>(found) - data), tensor.matrix);
+    return with_context(status.take_error(), "%s: %s of matrix %zu", file.path().c_str(),
+                        catalog.tensors_[i].is_scales ? "scales" : "weights", catalog.tensors_[i].matrix);
   }
   return {};
+}
+
+Status ExpertCache::State::check_tensor(size_t index, size_t tensor_index) const {
+  const ExpertCatalog::Tensor& tensor = catalog.tensors_[tensor_index];
+  const ExpertMatrixShape& shape = catalog.layout().matrices[tensor.matrix];
+  const std::byte* data = slot_data(index) + tensor_offsets.row(index)[tensor_index];
+  if (tensor.is_scales) {
+    const void* found = std::memchr(data, kNanScale, tensor.bytes);
+    if (!found) return {};
+    return error(Code::kFormat, "scale %td is not a number", static_cast<const std::byte*>(found) - data);
+  }
+  // With block scales every code of the weights is a number.
+  if (format_scale_row_bytes(shape.format, shape.cols) > 0) return {};
+  return check_finite(shape.format, data, shape.rows * shape.cols);
 }
 
 WeightView ExpertCache::State::view(size_t slot, size_t matrix) const {

@@ -25,9 +25,11 @@ bool is_matrix_shape(const Shape& shape, size_t rows, size_t cols) {
 }
 
 /// Puts the name of the tensor in front of a failure.
-Result<ReadExtent> named(std::string_view tensor, Result<ReadExtent> extent) {
-  if (extent) return extent;
-  return with_context(extent.take_error(), "tensor %s", printable(tensor).c_str());
+/// The same result, its error with the name of the tensor.
+template <class R>
+R named(std::string_view tensor, R result) {
+  if (result) return result;
+  return with_context(result.take_error(), "tensor %s", printable(tensor).c_str());
 }
 
 }  // namespace
@@ -70,6 +72,7 @@ struct Trunk::State {
   BlockMemory row_memory;  ///< For one row of any row table, widened.
   bool loaded = false;
   uint64_t bytes_read = 0;
+  uint64_t row_bytes_read = 0;  ///< Of `bytes_read`: by `read_row`.
   std::chrono::steady_clock::duration waited{};
 };
 
@@ -113,10 +116,10 @@ Result<std::vector<float>> Trunk::State::read_vector(std::string_view name, cons
   const BlockMemory memory =
       TRY(BlockMemory::allocate(budget, extent_memory_bytes(range, block_bytes), block_bytes, "small tensor"));
   const ReadExtent extent = TRY(named(name, read(info.file_index, range, memory.bytes())));
+  const Format format = *plain_format(info.dtype);
+  TRY(named(name, check_finite(format, extent.data, count)));
   std::vector<float> values(count);
-  decode_elements(*plain_format(info.dtype), extent.data, values);
-  Status status = check_finite(values);
-  if (!status) return with_context(status.take_error(), "tensor %s", printable(name).c_str());
+  decode_elements(format, extent.data, values);
   return values;
 }
 
@@ -186,6 +189,7 @@ Status Trunk::load() {
     const std::span<std::byte> memory = state.resident.bytes().subspan(matrix.memory_offset);
     const ReadExtent extent = TRY(named(matrix.name, state.read(matrix.info.file_index, matrix.info.range, memory)));
     matrix.view.data = extent.data;
+    TRY(named(matrix.name, check_finite(matrix.view.format, extent.data, matrix.view.rows * matrix.view.cols)));
   }
   for (State::StoredMatrix& matrix : state.matrices) matrix.name = std::string();
   state.loaded = true;
@@ -210,15 +214,19 @@ Status Trunk::read_row(const TrunkMatrix& table, size_t row, std::span<float> ou
   ENSURE(row < view.rows && out.size() == view.cols);
   const ByteRange range{stored.info.range.offset + row * view.row_bytes, view.row_bytes};
   const ReadExtent extent = TRY(state_->read(stored.info.file_index, range, state_->row_memory.bytes()));
+  state_->row_bytes_read += extent.bytes_read;
   decode_elements(view.format, extent.data, out);
-  Status status = check_finite(out);
+  Status status = check_finite(view.format, extent.data, view.cols);
   if (status) return {};
   const std::string& path = state_->checkpoint.file(stored.info.file_index).path();
   return with_context(status.take_error(), "%s: row %zu of a table", path.c_str(), row);
 }
 
-uint64_t Trunk::bytes_read() const {
-  return state_->bytes_read;
+uint64_t Trunk::matrix_bytes_read() const {
+  return state_->bytes_read - state_->row_bytes_read;
+}
+uint64_t Trunk::row_bytes_read() const {
+  return state_->row_bytes_read;
 }
 size_t Trunk::resident_bytes() const {
   return BlockMemory::budgeted_bytes(state_->resident_end, state_->largest_block);

@@ -70,9 +70,10 @@ class Trunk {
   /// Row `row` of a row table: a small read, decoded to float32.
   Status read_row(const TrunkMatrix& table, size_t row, std::span<float> out);
 
-  uint64_t bytes_read() const;    ///< From the drive so far.
-  size_t resident_bytes() const;  ///< That `load` takes of the budget for the matrices added so far.
-  double wait_s() const;          ///< Spent waiting for reads after `load`.
+  uint64_t matrix_bytes_read() const;  ///< From the drive so far, by all but `read_row`.
+  uint64_t row_bytes_read() const;     ///< By `read_row`.
+  size_t resident_bytes() const;       ///< That `load` takes of the budget for the matrices added so far.
+  double wait_s() const;               ///< Spent waiting for reads after `load`.
 
  private:
   struct State;

@@ -191,9 +191,23 @@ TEST(KimiConfig, RefusesTextThatIsNoJsonObject) {
   for (const char* text : {"", "{", "[]", "7", "{\"a\":1e999}", "\x01", "{\"a\":\"\xff\"}"}) {
     EXPECT_FALSE(parse_config(text, "config.json")) << text;
   }
-  // Nesting costs memory, not stack.
-  const std::string deep(100000, '[');
-  EXPECT_FALSE(parse_config("{\"a\":" + deep, "config.json"));
+}
+
+TEST(KimiConfig, RefusesDeepNesting) {
+  const std::string open(1000000, '[');
+  const std::string close(1000000, ']');
+  EXPECT_FALSE(parse_config("{\"model_type\":" + open, "config.json"));
+  const auto closed = parse_config("{\"model_type\":" + open + close + "}", "config.json");
+  ASSERT_FALSE(closed);
+  EXPECT_NE(closed.error().message.find("nested"), std::string::npos) << closed.error().message;
+}
+
+TEST(KimiConfig, ErrorsHoldNoControlCharacters) {
+  Json json = tiny_linear();
+  json["hidden_act"] = "\x1b[31mred\n";
+  const Error error = refusal(json);
+  EXPECT_EQ(error.message.find('\x1b'), std::string::npos);
+  EXPECT_EQ(error.message.find('\n'), std::string::npos);
 }
 
 }  // namespace

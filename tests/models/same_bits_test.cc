@@ -38,13 +38,14 @@ std::vector<RunSetup> all_setups(size_t top_k) {
   // Row blocks of the trunk and the page cache turn with the rest, instead of multiplying the matrix.
   const size_t row_blocks[] = {0, 1, 4096};
   for (size_t i = 0; i < setups.size(); ++i) {
-    setups[i].row_block_bytes = row_blocks[i % 3];
-    setups[i].data_mode = i % 2 == 0 ? ReadMode::kDirect : ReadMode::kBuffered;
+    // Shifted by one in each round of the slots, and of the chunks: otherwise they would only meet one of them.
+    setups[i].row_block_bytes = row_blocks[(i + i / 3) % 3];
+    setups[i].data_mode = (i + i / 15) % 2 == 0 ? ReadMode::kDirect : ReadMode::kBuffered;
   }
   return setups;
 }
 
-/// A sample in which every value of every axis meets most values of the others.
+/// A sample: every value of every axis, and most pairs.
 std::vector<RunSetup> some_setups(size_t top_k) {
   const std::vector<RunSetup> all = all_setups(top_k);
   constexpr size_t kStep = 7;  // Coprime to every axis.

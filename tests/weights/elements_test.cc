@@ -56,15 +56,30 @@ TEST(Elements, OnlyPlainNumbersHaveAFormat) {
 }
 
 TEST(Elements, NamesTheFirstNumberThatIsNone) {
-  std::vector<float> values(10, 1.0f);
-  EXPECT_TRUE(check_finite(values));
-  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                          std::numeric_limits<float>::quiet_NaN()}) {
-    values[7] = bad;
-    const Status status = check_finite(values);
-    ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().code, Code::kFormat);
-    EXPECT_EQ(status.error().message, "element 7 is not a finite number");
+  // Largest finite number, infinities and NaN of each type, at an odd address and past a run of the search.
+  struct Case {
+    Format format;
+    size_t bytes;
+    uint32_t largest;
+    std::vector<uint32_t> bad;
+  };
+  const Case cases[] = {{Format::kF32, 4, 0x7f7fffff, {0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff}},
+                        {Format::kBf16, 2, 0x7f7f, {0x7f80, 0xff80, 0x7fc0, 0xffff}},
+                        {Format::kF16, 2, 0x7bff, {0x7c00, 0xfc00, 0x7e00, 0xffff}}};
+  constexpr size_t kCount = 10000;
+  constexpr size_t kBad = 9001;
+  for (const Case& test : cases) {
+    std::vector<std::byte> memory(1 + kCount * test.bytes);
+    std::byte* const data = memory.data() + 1;
+    for (size_t i = 0; i < kCount; ++i) std::memcpy(data + i * test.bytes, &test.largest, test.bytes);
+    EXPECT_TRUE(check_finite(test.format, data, kCount));
+    for (const uint32_t bad : test.bad) {
+      std::memcpy(data + kBad * test.bytes, &bad, test.bytes);
+      const Status status = check_finite(test.format, data, kCount);
+      ASSERT_FALSE(status);
+      EXPECT_EQ(status.error().code, Code::kFormat);
+      EXPECT_EQ(status.error().message, "element 9001 is not a finite number");
+    }
   }
 }
 

@@ -369,7 +369,7 @@ TEST(ExpertCache, RefusesAScaleThatIsNotANumber) {
     const Result<ExpertLease> refused = cached.cache->acquire({1, 5});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kFormat);
-    const std::string reason = "scale " + std::to_string(place) + " of matrix 1 is not a number";
+    const std::string reason = "scales of matrix 1: scale " + std::to_string(place) + " is not a number";
     EXPECT_NE(refused.error().message.find("expert 5 of expert layer 1: m/s"), std::string::npos);
     EXPECT_NE(refused.error().message.find(reason), std::string::npos) << refused.error().message;
     EXPECT_FALSE(cached.cache->is_resident({1, 5}));

@@ -124,9 +124,9 @@ TEST(Trunk, TakesItsMemoryFromTheBudgetAndGivesItBack) {
     EXPECT_GE(trunk.resident_bytes(), 12'800u + 256u);
     EXPECT_LE(trunk.resident_bytes(), 12'800u + 256u + 4 * 512u + 4096u);
     // The file ends inside a block, of which a drive delivers the whole.
-    EXPECT_GE(trunk.bytes_read(), model.plan.bytes_read);
-    EXPECT_LT(trunk.bytes_read(), model.plan.bytes_read + 2 * 512);
-    EXPECT_EQ(trunk.bytes_read() % 512, 0u);
+    EXPECT_GE(trunk.matrix_bytes_read(), model.plan.bytes_read);
+    EXPECT_LT(trunk.matrix_bytes_read(), model.plan.bytes_read + 2 * 512);
+    EXPECT_EQ(trunk.matrix_bytes_read() % 512, 0u);
   }
   EXPECT_EQ(model.budget.used_bytes(), before);
 }
@@ -231,10 +231,10 @@ TEST(Trunk, ReadsSingleRowsOfATable) {
       EXPECT_EQ(trunk.resident_bytes(), 0u);
       std::vector<float> row(333);
       for (size_t i = 0; i < 50; ++i) {
-        const uint64_t before = trunk.bytes_read();
+        const uint64_t before = trunk.row_bytes_read();
         ASSERT_TRUE(trunk.read_row(table, i, row));
         for (size_t j = 0; j < row.size(); ++j) ASSERT_EQ(row[j], expected_number("table", type, i * 333 + j));
-        EXPECT_LE(trunk.bytes_read() - before, 333u * 4 + 2 * block);
+        EXPECT_LE(trunk.row_bytes_read() - before, 333u * 4 + 2 * block);
       }
       for (size_t i = 0; i < 9; ++i) {
         ASSERT_TRUE(trunk.read_row(small, i, std::span(row).first(5)));

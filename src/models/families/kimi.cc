@@ -47,6 +47,7 @@ struct KimiScratch {
   Matrix<float> normalized;           // ... and after it.
   Matrix<float> delta;                // Output of a sub-layer.
   std::vector<Matrix<float>> blocks;  // Block vectors of attention residuals, in order of insertion.
+  std::vector<MatrixView<float>> block_views;  // Room for all blocks.
   std::optional<KdaLayer::Scratch> kda;
   std::optional<MlaLayer::Scratch> mla;
   std::optional<MoeLayer::Scratch> moe;
@@ -93,7 +94,7 @@ class KimiModel : public Model {
   Status run_attention(KimiState& state, size_t index, MatrixView<const float> x, MatrixView<float> out);
   Status run_ffn(size_t index, const ForwardOutput& output, MatrixView<const float> x, MatrixView<float> out);
   MatrixView<float> mix(const std::optional<ResidualMixer>& mixer, size_t tokens);
-  std::vector<MatrixView<float>> block_views(size_t tokens);
+  std::span<const MatrixView<float>> block_views(size_t tokens);
   Status compute_logits(size_t tokens, MatrixView<float> logits);
 
   ModelResources resources_;
@@ -275,6 +276,7 @@ Status KimiModel::allocate_scratch() {
   }
   const size_t block = config_.residual_block;
   const size_t blocks = block > 0 ? (config_.layer_count() + block - 1) / block : 0;
+  scratch_.block_views.reserve(blocks);
   for (size_t i = 0; i < blocks; ++i) {
     scratch_.blocks.push_back(TRY(Matrix<float>::allocate(budget, tokens_max_, config_.hidden, "attention residuals")));
   }
@@ -358,10 +360,10 @@ Status KimiModel::embed(std::span<const int32_t> ids) {
   return {};
 }
 
-std::vector<MatrixView<float>> KimiModel::block_views(size_t tokens) {
-  std::vector<MatrixView<float>> views;
-  for (size_t i = 0; i < block_count_; ++i) views.push_back(rows(scratch_.blocks[i], tokens));
-  return views;
+std::span<const MatrixView<float>> KimiModel::block_views(size_t tokens) {
+  scratch_.block_views.clear();
+  for (size_t i = 0; i < block_count_; ++i) scratch_.block_views.push_back(rows(scratch_.blocks[i], tokens));
+  return scratch_.block_views;
 }
 
 /// Input of a sub-layer: the residual stream itself, or its mix with the block vectors once there are any (spec 9).
@@ -430,7 +432,8 @@ Status KimiModel::compute_logits(size_t tokens, MatrixView<float> logits) {
 
 ModelCounters KimiModel::counters() const {
   ModelCounters counters;
-  counters.bytes_read_trunk = trunk_.bytes_read();
+  counters.bytes_read_trunk = trunk_.matrix_bytes_read();
+  counters.bytes_read_head = trunk_.row_bytes_read();
   counters.io_wait_s = trunk_.wait_s();
   if (!experts_) return counters;
   const ExpertCacheCounters experts = experts_->counters();

@@ -32,7 +32,7 @@ Status refuse_unsupported(const ConfigObject& text) {
     return unsupported(text, "num_nextn_predict_layers", std::to_string(draft_layers), "0");
   }
   const std::string method = TRY(text.text_or({"topk_method"}, "noaux_tc"));
-  if (method != "noaux_tc") return unsupported(text, "topk_method", method, "noaux_tc");
+  if (method != "noaux_tc") return unsupported(text, "topk_method", quoted(method), "noaux_tc");
   return {};
 }
 
@@ -41,7 +41,8 @@ Status check_quantization(const ConfigObject& holder) {
   if (!holder.has({"quantization_config"})) return {};
   const ConfigObject quantization = TRY(holder.object("quantization_config"));
   const std::string format = TRY(quantization.text_or({"format"}, "(absent)"));
-  if (format != "mxfp4-pack-quantized") return unsupported(quantization, "format", format, "mxfp4-pack-quantized");
+  if (format != "mxfp4-pack-quantized")
+    return unsupported(quantization, "format", quoted(format), "mxfp4-pack-quantized");
   if (!quantization.has_object("config_groups")) return {};
   const ConfigObject groups = TRY(quantization.object("config_groups"));
   if (!groups.has_object("group_0")) return {};
@@ -59,7 +60,7 @@ Result<Activation> read_activation(const ConfigObject& text) {
   const std::string name = TRY(text.text({"hidden_act"}));
   Activation activation;
   if (name == "silu") return activation;
-  if (name != "situ") return unsupported(text, "hidden_act", name, "silu and situ");
+  if (name != "situ") return unsupported(text, "hidden_act", quoted(name), "silu and situ");
   activation.kind = Activation::Kind::kSitu;
   activation.beta = TRY(text.optional_number({"activation_situ_beta"})).value_or(0.0f);
   if (activation.beta == 0.0f) activation.beta = 1.0f;  // Spec 2.3.6.
@@ -167,7 +168,7 @@ Result<MoeShape> read_moe(const ConfigObject& text, size_t hidden, float epsilon
   moe.router = TRY(read_router(text, moe.experts));
   const std::string scores = TRY(text.text({"moe_router_activation_func"}));
   if (scores != "sigmoid" && scores != "softmax") {
-    return unsupported(text, "moe_router_activation_func", scores, "sigmoid and softmax");
+    return unsupported(text, "moe_router_activation_func", quoted(scores), "sigmoid and softmax");
   }
   moe.softmax_scores = scores == "softmax";
   return moe;
