@@ -17,6 +17,7 @@ struct F16 {
 
   /// Vectors of 16 numbers that are decoded together.
   static constexpr size_t kVectors = 1;
+  static constexpr bool kInLookUpOrder = false;
 
   template <class V>
   struct Decoder {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -36,9 +37,25 @@ TEST(FormatDeathTest, Mxfp4RowsOfPartialBlocksAreABug) {
   EXPECT_DEATH(format_scale_row_bytes(Format::kMxfp4, 16), "");
 }
 
-TEST(Format, E8m0IsAPowerOfTwoForEveryCodeButTheLast) {
-  for (int code = 0; code < 255; ++code) EXPECT_EQ(kE8m0.values[code], std::ldexp(1.0, code - 127)) << code;
-  EXPECT_TRUE(std::isnan(kE8m0.values[255]));
+TEST(Mxfp4, TablesHoldEveryProductOfAMagnitudeAndAScaleInBothForms) {
+  constexpr double kMagnitudes[] = {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
+  for (int scale = 0; scale < 255; ++scale) {
+    for (int code = 0; code < 16; ++code) {
+      const NibbleTable& table = kScaledE2m1[scale];
+      const double magnitude = std::ldexp(kMagnitudes[code & 7], scale - 127);
+      const auto expected = static_cast<float>(code & 8 ? -magnitude : magnitude);
+      EXPECT_EQ(std::bit_cast<uint32_t>(table.numbers[code]), std::bit_cast<uint32_t>(expected)) << scale;
+      EXPECT_EQ(table.upper[code] << 24 | table.lower[code] << 16, std::bit_cast<int32_t>(expected)) << scale;
+    }
+  }
+}
+
+TEST(Mxfp4, ScaleTwoHundredFiftyFiveIsNanInBothForms) {
+  const NibbleTable& table = kScaledE2m1[255];
+  for (int code = 0; code < 16; ++code) {
+    EXPECT_TRUE(std::isnan(table.numbers[code]));
+    EXPECT_TRUE(std::isnan(std::bit_cast<float>(table.upper[code] << 24 | table.lower[code] << 16)));
+  }
 }
 
 TEST(WeightView, RowsAndRangesMoveDataAndScales) {

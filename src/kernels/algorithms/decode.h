@@ -18,6 +18,20 @@ inline constexpr size_t kStepColumns = F::kVectors* kLanes;
 template <class F>
 inline constexpr bool kHasTail = F::kColumnMultiple % kStepColumns<F> != 0;
 
+/// Activations in the order of the weights of a format.
+template <Vector V, class F>
+V like_weights(V activations) {
+  if constexpr (F::kInLookUpOrder) return to_look_up_order(activations);
+  return activations;
+}
+
+/// Decoded weights, or sums over them, in the order of columns.
+template <Vector V, class F>
+V like_columns(V weights) {
+  if constexpr (F::kInLookUpOrder) return to_natural_order(weights);
+  return weights;
+}
+
 /// The last `count` columns of a row, from `col` on, and zeros behind them. Reads nothing past the row.
 template <Vector V, class F>
 V decode_tail(const typename F::template Decoder<V>& decoder, WeightRow row, size_t col, size_t count) {
@@ -37,7 +51,7 @@ void decode_row(const WeightView& weights, size_t row_index, std::span<float> ou
   for (; col + kStepColumns<F> <= weights.cols; col += kStepColumns<F>) {
     V values[F::kVectors];
     decoder.decode(row, col, values);
-    for (size_t j = 0; j < F::kVectors; ++j) values[j].store(out.data() + col + j * kLanes);
+    for (size_t j = 0; j < F::kVectors; ++j) like_columns<V, F>(values[j]).store(out.data() + col + j * kLanes);
   }
   if constexpr (kHasTail<F>) {
     const size_t rest = weights.cols - col;

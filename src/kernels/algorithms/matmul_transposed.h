@@ -45,7 +45,9 @@ void multiply_columns(const WeightView& weights, MatrixView<const float> x, Matr
   HEADRACE_UNROLL
   for (size_t t = 0; t < kTokens; ++t) {
     HEADRACE_UNROLL
-    for (size_t j = 0; j < kVectors; ++j) sums[t][j].store(y.data() + (token + t) * y.stride() + col + j * kLanes);
+    for (size_t j = 0; j < kVectors; ++j) {
+      like_columns<V, F>(sums[t][j]).store(y.data() + (token + t) * y.stride() + col + j * kLanes);
+    }
   }
 }
 
@@ -82,9 +84,9 @@ void multiply_transposed(const WeightView& weights, MatrixView<const float> x, M
 template <Vector V, class F>
 void matmul_transposed(const WeightView& weights, MatrixView<const float> x, MatrixView<float> y) {
   size_t token = 0;
-  if constexpr (V::kTileTokens > 1) {
-    for (; token + V::kTileTokens <= x.rows(); token += V::kTileTokens) {
-      multiply_transposed<V, F, V::kTileTokens>(weights, x, y, token);
+  if constexpr (V::kColumnTokens > 1) {
+    for (; token + V::kColumnTokens <= x.rows(); token += V::kColumnTokens) {
+      multiply_transposed<V, F, V::kColumnTokens>(weights, x, y, token);
     }
   }
   for (; token < x.rows(); ++token) multiply_transposed<V, F, 1>(weights, x, y, token);

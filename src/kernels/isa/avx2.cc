@@ -11,9 +11,13 @@ namespace {
 
 /// 16 lanes in two registers.
 struct Avx2Vector {
+  static constexpr size_t kSums = 4;
   static constexpr size_t kTileRows = 4;
   static constexpr size_t kTileTokens = 2;
+  static constexpr size_t kPanelRows = 2;
+  static constexpr size_t kPanelTokens = 2;
   static constexpr size_t kColumnVectors = 2;
+  static constexpr size_t kColumnTokens = 2;
 
   __m256 low;
   __m256 high;
@@ -21,9 +25,6 @@ struct Avx2Vector {
   struct Mask {
     __m256 low;
     __m256 high;
-  };
-  struct SignedTable {
-    __m256 magnitudes;
   };
 
   static Avx2Vector broadcast(float value) { return {_mm256_set1_ps(value), _mm256_set1_ps(value)}; }
@@ -47,24 +48,30 @@ struct Avx2Vector {
     _mm256_storeu_ps(target + 8, high);
   }
 
-  static SignedTable signed_table(const float (&m)[8]) {
-    return {_mm256_setr_ps(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7])};
+  /// Bytes are looked up, 32 at once, and joined to BF16: word 2i of each pair becomes lane i of `low`, word 2i + 1
+  /// lane i of `high`, so codes i and i + 8 of each 16 have to stand side by side. In pairs (0 8) (1 9) (2 10) ... the
+  /// nibbles are low, low, high, high, ...
+  static void look_up(const NibbleTable& table, const std::byte* nibbles, Avx2Vector (&out)[2]) {
+    const __m256i spread = _mm256_setr_epi8(0, 4, 0, 4, 1, 5, 1, 5, 8, 12, 8, 12, 9, 13, 9, 13,  //
+                                            2, 6, 2, 6, 3, 7, 3, 7, 10, 14, 10, 14, 11, 15, 11, 15);
+    const __m256i low_nibbles = _mm256_set1_epi32(0x00000f0f);
+    const __m256i high_nibbles = _mm256_set1_epi32(0x0f0f0000);
+    const __m256i pairs = _mm256_shuffle_epi8(load_16(nibbles), spread);
+    const __m256i codes = _mm256_or_si256(_mm256_and_si256(pairs, low_nibbles),
+                                          _mm256_and_si256(_mm256_srli_epi32(pairs, 4), high_nibbles));
+    const __m256i upper = _mm256_shuffle_epi8(load_16(table.upper), codes);
+    const __m256i lower = _mm256_shuffle_epi8(load_16(table.lower), codes);
+    out[0] = from_words(_mm256_unpacklo_epi8(lower, upper));
+    out[1] = from_words(_mm256_unpackhi_epi8(lower, upper));
   }
-  static SignedTable scale_table(SignedTable table, float factor) {
-    return {_mm256_mul_ps(table.magnitudes, _mm256_set1_ps(factor))};
+  /// 16 bytes in both halves.
+  static __m256i load_16(const void* source) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i_u*>(source)));
   }
-  /// Eight nibbles: each lane shifts its own to the bottom; the permutation reads three bits, the fourth is the sign.
-  static __m256 look_up_half(SignedTable table, const std::byte* nibbles) {
-    int32_t packed;
-    std::memcpy(&packed, nibbles, sizeof(packed));
-    const __m256i shifts = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
-    const __m256i codes = _mm256_srlv_epi32(_mm256_set1_epi32(packed), shifts);
-    const __m256 sign_bit = _mm256_set1_ps(-0.0F);
-    const __m256 sign = _mm256_and_ps(_mm256_castsi256_ps(_mm256_slli_epi32(codes, 28)), sign_bit);
-    return _mm256_xor_ps(_mm256_permutevar8x32_ps(table.magnitudes, codes), sign);
-  }
-  static Avx2Vector look_up(SignedTable table, const std::byte* nibbles) {
-    return {look_up_half(table, nibbles), look_up_half(table, nibbles + 4)};
+  static Avx2Vector from_words(__m256i words) {
+    const __m256i upper_halves = _mm256_set1_epi32(static_cast<int32_t>(0xffff0000));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(words, 16)),
+            _mm256_castsi256_ps(_mm256_and_si256(words, upper_halves))};
   }
 };
 
@@ -115,6 +122,16 @@ V::Mask greater(V a, V b) {
 }
 V select(V::Mask mask, V a, V b) {
   return {_mm256_blendv_ps(b.low, a.low, mask.low), _mm256_blendv_ps(b.high, a.high, mask.high)};
+}
+V in_registers(V a) {
+  asm("" : "+x"(a.low), "+x"(a.high));
+  return a;
+}
+V to_look_up_order(V a) {
+  return a;
+}
+V to_natural_order(V a) {
+  return a;
 }
 float sum(V a) {
   const __m256 by_8 = _mm256_add_ps(a.low, a.high);

@@ -16,17 +16,17 @@ namespace {
 
 /// 16 lanes in one register.
 struct Avx512Vector {
+  static constexpr size_t kSums = 16;
   static constexpr size_t kTileRows = 8;
   static constexpr size_t kTileTokens = 4;
+  static constexpr size_t kPanelRows = 0;
+  static constexpr size_t kPanelTokens = 0;
   static constexpr size_t kColumnVectors = 4;
+  static constexpr size_t kColumnTokens = 4;
 
   __m512 lanes;
 
   using Mask = __mmask16;
-  /// The magnitudes, then the same with a minus.
-  struct SignedTable {
-    __m512 numbers;
-  };
 
   static Avx512Vector broadcast(float value) { return {_mm512_set1_ps(value)}; }
   static Avx512Vector bits(uint32_t pattern) {
@@ -40,22 +40,18 @@ struct Avx512Vector {
   }
   void store(float* target) const { _mm512_storeu_ps(target, lanes); }
 
-  static SignedTable signed_table(const float (&m)[8]) {
-    return {_mm512_setr_ps(m[0], m[1], m[2], m[3], m[4], m[5], m[6], m[7], -m[0], -m[1], -m[2], -m[3], -m[4], -m[5],
-                           -m[6], -m[7])};
+  static void look_up(const NibbleTable& table, const std::byte* nibbles, Avx512Vector (&out)[2]) {
+    const __m512 numbers = _mm512_load_ps(table.numbers);
+    out[0] = {_mm512_permutexvar_ps(look_up_codes(nibbles), numbers)};
+    out[1] = {_mm512_permutexvar_ps(look_up_codes(nibbles + 8), numbers)};
   }
-  static SignedTable scale_table(SignedTable table, float factor) {
-    return {_mm512_mul_ps(table.numbers, _mm512_set1_ps(factor))};
-  }
-  /// Each half of the lanes shifts its own nibble to the bottom; the permutation reads no other bits.
-  static Avx512Vector look_up(SignedTable table, const std::byte* nibbles) {
-    int32_t first;
-    int32_t second;
-    std::memcpy(&first, nibbles, sizeof(first));
-    std::memcpy(&second, nibbles + 4, sizeof(second));
-    const __m512i packed = _mm512_mask_set1_epi32(_mm512_set1_epi32(first), 0xff00, second);
-    const __m512i shifts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
-    return {_mm512_permutexvar_ps(_mm512_srlv_epi32(packed, shifts), table.numbers)};
+  /// Every pair of lanes has all 16 nibbles and shifts one of the first eight and one of the last eight to the bottom;
+  /// the permutation reads no other bits. The natural order would cost another operation for each 16 weights.
+  static __m512i look_up_codes(const std::byte* nibbles) {
+    int64_t packed;
+    std::memcpy(&packed, nibbles, sizeof(packed));
+    const __m512i shifts = _mm512_setr_epi32(0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28);
+    return _mm512_srlv_epi32(_mm512_set1_epi64(packed), shifts);
   }
 };
 
@@ -97,6 +93,17 @@ V::Mask greater(V a, V b) {
 }
 V select(V::Mask mask, V a, V b) {
   return {_mm512_mask_blend_ps(mask, b.lanes, a.lanes)};
+}
+V in_registers(V a) {
+  return a;
+}
+V to_look_up_order(V a) {
+  const __m512i source = _mm512_setr_epi32(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+  return {_mm512_permutexvar_ps(source, a.lanes)};
+}
+V to_natural_order(V a) {
+  const __m512i source = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+  return {_mm512_permutexvar_ps(source, a.lanes)};
 }
 float sum(V a) {
   const __m256 by_8 = _mm256_add_ps(_mm512_castps512_ps256(a.lanes), _mm512_extractf32x8_ps(a.lanes, 1));

@@ -9,18 +9,19 @@ namespace {
 
 /// 16 lanes in four registers. Every aarch64 has these instructions: no region.
 struct NeonVector {
+  static constexpr size_t kSums = 4;
   static constexpr size_t kTileRows = 4;
   static constexpr size_t kTileTokens = 2;
+  static constexpr size_t kPanelRows = 2;
+  static constexpr size_t kPanelTokens = 2;
   static constexpr size_t kColumnVectors = 2;
+  static constexpr size_t kColumnTokens = 2;
   static constexpr size_t kParts = 4;
 
   float32x4_t part[kParts];
 
   struct Mask {
     uint32x4_t part[kParts];
-  };
-  struct SignedTable {
-    float32x4_t magnitudes[2];
   };
 
   static NeonVector broadcast(float value) {
@@ -40,42 +41,30 @@ struct NeonVector {
              vreinterpretq_f32_u8(load_16(source + 32)), vreinterpretq_f32_u8(load_16(source + 48))}};
   }
   static NeonVector load_upper_halves(const std::byte* source) {
-    const uint16x8_t first = vreinterpretq_u16_u8(load_16(source));
-    const uint16x8_t second = vreinterpretq_u16_u8(load_16(source + 16));
-    return {{upper_halves(vget_low_u16(first)), upper_halves(vget_high_u16(first)), upper_halves(vget_low_u16(second)),
-             upper_halves(vget_high_u16(second))}};
+    return from_words(vreinterpretq_u16_u8(load_16(source)), vreinterpretq_u16_u8(load_16(source + 16)));
   }
   static float32x4_t upper_halves(uint16x4_t codes) { return vreinterpretq_f32_u32(vshll_n_u16(codes, 16)); }
   void store(float* target) const {
     for (size_t i = 0; i < kParts; ++i) vst1q_f32(target + 4 * i, part[i]);
   }
 
-  static SignedTable signed_table(const float (&magnitudes)[8]) {
-    return {{vld1q_f32(magnitudes), vld1q_f32(magnitudes + 4)}};
+  /// Bytes are looked up, 16 at once, and joined to BF16.
+  static void look_up(const NibbleTable& table, const std::byte* nibbles, NeonVector (&out)[2]) {
+    const uint8x16_t packed = load_16(nibbles);
+    const uint8x16_t low = vandq_u8(packed, vdupq_n_u8(15));
+    const uint8x16_t high = vshrq_n_u8(packed, 4);
+    out[0] = look_up_16(table, vzip1q_u8(low, high));
+    out[1] = look_up_16(table, vzip2q_u8(low, high));
   }
-  static SignedTable scale_table(SignedTable table, float factor) {
-    return {{vmulq_n_f32(table.magnitudes[0], factor), vmulq_n_f32(table.magnitudes[1], factor)}};
+  static NeonVector look_up_16(const NibbleTable& table, uint8x16_t codes) {
+    const uint8x16_t upper = vqtbl1q_u8(vld1q_u8(table.upper), codes);
+    const uint8x16_t lower = vqtbl1q_u8(vld1q_u8(table.lower), codes);
+    return from_words(vreinterpretq_u16_u8(vzip1q_u8(lower, upper)), vreinterpretq_u16_u8(vzip2q_u8(lower, upper)));
   }
-  /// A table of bytes gives the four bytes of a float: each code becomes four neighbouring indices. Those of a negative
-  /// code lie eight entries higher, past the table, so bit 3 goes into the sign instead.
-  static float32x4_t look_up_4(uint8x16x2_t table, uint8x16_t codes, uint8x16_t spread) {
-    const uint8x16_t code = vqtbl1q_u8(codes, spread);
-    const uint8x16_t byte_of_float = vreinterpretq_u8_u32(vdupq_n_u32(0x03020100));
-    const uint8x16_t index = vorrq_u8(vshlq_n_u8(vandq_u8(code, vdupq_n_u8(7)), 2), byte_of_float);
-    const uint32x4_t sign = vshlq_n_u32(vshrq_n_u32(vreinterpretq_u32_u8(code), 3), 31);
-    return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_u8(vqtbl2q_u8(table, index)), sign));
-  }
-  static NeonVector look_up(SignedTable table, const std::byte* nibbles) {
-    const uint8x8_t packed = vld1_u8(reinterpret_cast<const uint8_t*>(nibbles));
-    const uint8x8x2_t in_order = vzip_u8(vand_u8(packed, vdup_n_u8(15)), vshr_n_u8(packed, 4));
-    const uint8x16_t codes = vcombine_u8(in_order.val[0], in_order.val[1]);
-    const uint8x16x2_t bytes = {{vreinterpretq_u8_f32(table.magnitudes[0]), vreinterpretq_u8_f32(table.magnitudes[1])}};
-    const uint8x16_t spread = vreinterpretq_u8_u32(uint32x4_t{0x00000000, 0x01010101, 0x02020202, 0x03030303});
-    const uint8x16_t four = vdupq_n_u8(4);
-    const uint8x16_t spread_1 = vaddq_u8(spread, four);
-    const uint8x16_t spread_2 = vaddq_u8(spread_1, four);
-    return {{look_up_4(bytes, codes, spread), look_up_4(bytes, codes, spread_1), look_up_4(bytes, codes, spread_2),
-             look_up_4(bytes, codes, vaddq_u8(spread_2, four))}};
+  /// The upper halves of 16 lanes.
+  static NeonVector from_words(uint16x8_t first, uint16x8_t second) {
+    return {{upper_halves(vget_low_u16(first)), upper_halves(vget_high_u16(first)), upper_halves(vget_low_u16(second)),
+             upper_halves(vget_high_u16(second))}};
   }
 };
 
@@ -138,6 +127,15 @@ V::Mask greater(V a, V b) {
 }
 V select(V::Mask mask, V a, V b) {
   for (size_t i = 0; i < V::kParts; ++i) a.part[i] = vbslq_f32(mask.part[i], a.part[i], b.part[i]);
+  return a;
+}
+V in_registers(V a) {
+  return a;
+}
+V to_look_up_order(V a) {
+  return a;
+}
+V to_natural_order(V a) {
   return a;
 }
 float sum(V a) {

@@ -7,17 +7,18 @@ namespace {
 
 /// 16 lanes as plain C++: the reference for every other instruction set.
 struct ScalarVector {
+  static constexpr size_t kSums = 1;
   static constexpr size_t kTileRows = 1;
   static constexpr size_t kTileTokens = 1;
+  static constexpr size_t kPanelRows = 0;
+  static constexpr size_t kPanelTokens = 0;
   static constexpr size_t kColumnVectors = 1;
+  static constexpr size_t kColumnTokens = 1;
 
   float lanes[kLanes];
 
   struct Mask {
     bool lanes[kLanes];
-  };
-  struct SignedTable {
-    float magnitudes[8];
   };
 
   static ScalarVector broadcast(float value) {
@@ -47,24 +48,11 @@ struct ScalarVector {
   }
   void store(float* target) const { std::memcpy(target, lanes, sizeof(lanes)); }
 
-  static SignedTable signed_table(const float (&magnitudes)[8]) {
-    SignedTable table;
-    std::memcpy(table.magnitudes, magnitudes, sizeof(magnitudes));
-    return table;
-  }
-  static SignedTable scale_table(const SignedTable& table, float factor) {
-    SignedTable result;
-    for (size_t i = 0; i < 8; ++i) result.magnitudes[i] = table.magnitudes[i] * factor;
-    return result;
-  }
-  static ScalarVector look_up(const SignedTable& table, const std::byte* nibbles) {
-    ScalarVector result;
-    for (size_t l = 0; l < kLanes; ++l) {
-      const uint32_t nibble = std::to_integer<uint32_t>(nibbles[l / 2]) >> (4 * (l % 2)) & 15;
-      const float magnitude = table.magnitudes[nibble & 7];
-      result.lanes[l] = (nibble & 8) ? -magnitude : magnitude;
+  static void look_up(const NibbleTable& table, const std::byte* nibbles, ScalarVector (&out)[2]) {
+    for (size_t i = 0; i < 2 * kLanes; ++i) {
+      const uint32_t code = std::to_integer<uint32_t>(nibbles[i / 2]) >> (4 * (i % 2)) & 15;
+      out[i / kLanes].lanes[i % kLanes] = table.numbers[code];
     }
-    return result;
   }
 };
 
@@ -136,6 +124,15 @@ S select(const S::Mask& mask, const S& a, const S& b) {
   S result;
   for (size_t l = 0; l < kLanes; ++l) result.lanes[l] = mask.lanes[l] ? a.lanes[l] : b.lanes[l];
   return result;
+}
+S in_registers(const S& a) {
+  return a;
+}
+S to_look_up_order(const S& a) {
+  return a;
+}
+S to_natural_order(const S& a) {
+  return a;
 }
 float sum(S a) {
   for (size_t distance = kLanes / 2; distance > 0; distance /= 2) {

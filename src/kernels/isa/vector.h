@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "formats/nibble_table.h"
+
 namespace headrace {
 
 /// What an instruction set gives: 16 float lanes. Every operation is the IEEE one in each lane, so all instruction sets
@@ -19,14 +21,19 @@ namespace headrace {
 /// 127;
 ///   anything where t is NaN.
 /// * `sum`: lane l with l + 8, then + 4, + 2, + 1.
-/// * `signed_table` holds eight magnitudes, `scale_table` multiplies each by a factor, `look_up` reads 16 nibbles from
-///   8 bytes, low nibble first: bits 2..0 choose the magnitude, bit 3 makes it negative.
+/// * `look_up` reads 32 nibbles from 16 bytes, low nibble first, and gives their numbers in the table. Of each 16,
+/// nibble
+///   i lands in the lane to which `to_look_up_order` moves lane i (whatever costs an instruction set least);
+///   `to_natural_order` moves it back.
+/// * `in_registers` changes nothing: it stops a compiler that would read memory again at each use.
 ///
-/// `kTileRows`: accumulators that the registers hold for a product with one token. `kTileTokens`: tokens that share a
-/// decoded weight. `kColumnVectors`: neighbouring vectors that column kernels keep in registers.
+/// Constants tell how many vectors fit into registers beside what feeds them: `kSums` sums of a product that decodes as
+/// it goes, of at most `kTileRows` rows and `kTileTokens` tokens; `kPanelRows` x `kPanelTokens` sums of a product of
+/// rows that were decoded to memory, or 0 where the first kind is always the faster; `kColumnVectors` x `kColumnTokens`
+/// sums of a transposed product.
 template <class V>
 concept Vector = requires(V v, const float* source, float* target, const std::byte* bytes, typename V::Mask mask,
-                          typename V::SignedTable table) {
+                          const NibbleTable& table, V (&pair)[2]) {
   { V::broadcast(1.0F) } -> std::same_as<V>;
   { V::bits(uint32_t{}) } -> std::same_as<V>;
   { V::load(source) } -> std::same_as<V>;
@@ -46,8 +53,10 @@ concept Vector = requires(V v, const float* source, float* target, const std::by
   { greater(v, v) } -> std::same_as<typename V::Mask>;
   { select(mask, v, v) } -> std::same_as<V>;
   { sum(v) } -> std::same_as<float>;
-  { V::scale_table(table, 1.0F) } -> std::same_as<typename V::SignedTable>;
-  { V::look_up(table, bytes) } -> std::same_as<V>;
+  {V::look_up(table, bytes, pair)};
+  { in_registers(v) } -> std::same_as<V>;
+  { to_look_up_order(v) } -> std::same_as<V>;
+  { to_natural_order(v) } -> std::same_as<V>;
 };
 
 /// Lanes of every vector.
