@@ -53,7 +53,7 @@ Result<ReadOutcome> read_at_least(ReadableFile& file, uint64_t offset, std::span
       return ends_early(file, needed, offset + outcome.available_bytes);
     } else if (++idle_reads == kIdleReadsMax) {
       return error(Code::kIo, "read %s @%llu: %d reads in a row brought nothing new", file.path().c_str(),
-                   static_cast<unsigned long long>(offset + begin), kIdleReadsMax);
+                   static_cast<unsigned long long>(offset), kIdleReadsMax);
     }
   }
   return outcome;

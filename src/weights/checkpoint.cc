@@ -14,7 +14,8 @@
 namespace headrace {
 namespace {
 
-using ull = unsigned long long;
+/// What %llu prints.
+using Printed = unsigned long long;
 
 /// Read at once while headers and the index pass by.
 constexpr size_t kChunkBytes = 256 * 1024;
@@ -97,7 +98,7 @@ Result<TensorDirectory> DirectoryBuilder::build() {
   TRY(check_all_found());
   if (shards_.total_bytes() && *shards_.total_bytes() != data_bytes_) {
     return error(Code::kFormat, "%s: total_size is %llu, but the tensors have %llu bytes", shards_.index_path().c_str(),
-                 ull{*shards_.total_bytes()}, ull{data_bytes_});
+                 Printed{*shards_.total_bytes()}, Printed{data_bytes_});
   }
   return std::move(directory_);
 }
@@ -175,17 +176,17 @@ Status DirectoryBuilder::check_tiling(size_t file_index, std::span<ByteRange> ra
   for (const ByteRange& range : ranges) {
     if (range.offset < end) {
       return error(Code::kFormat, "%s: tensor %s at byte %llu overlaps the one before it, which ends at byte %llu",
-                   file.path().c_str(), name_at(file_index, range).c_str(), ull{range.offset}, ull{end});
+                   file.path().c_str(), name_at(file_index, range).c_str(), Printed{range.offset}, Printed{end});
     }
     if (range.offset > end) {
       return error(Code::kFormat, "%s: bytes %llu to %llu, before tensor %s, belong to no tensor", file.path().c_str(),
-                   ull{end}, ull{range.offset}, name_at(file_index, range).c_str());
+                   Printed{end}, Printed{range.offset}, name_at(file_index, range).c_str());
     }
     end = range.end();
   }
   if (end == file.size_bytes()) return {};
   return error(Code::kFormat, "%s: bytes %llu to %llu, the end of the file, belong to no tensor", file.path().c_str(),
-               ull{end}, ull{file.size_bytes()});
+               Printed{end}, Printed{file.size_bytes()});
 }
 
 std::string DirectoryBuilder::name_at(size_t file_index, ByteRange range) {

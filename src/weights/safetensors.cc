@@ -14,7 +14,8 @@
 namespace headrace {
 namespace {
 
-using ull = unsigned long long;
+/// What %llu prints.
+using Printed = unsigned long long;
 
 /// The length of the header, little endian, in front of it.
 constexpr uint64_t kLengthBytes = 8;
@@ -240,17 +241,17 @@ Result<HeaderTensor> HeaderEvents::checked_tensor() const {
     return error(Code::kFormat, "%s is missing", missing);
   }
   const auto [begin, end] = offsets_;
-  if (end < begin) return error(Code::kFormat, "data_offsets [%llu, %llu] run backwards", ull{begin}, ull{end});
+  if (end < begin) return error(Code::kFormat, "data_offsets [%llu, %llu] run backwards", Printed{begin}, Printed{end});
   if (end > data_bytes_) {
     return error(Code::kFormat,
-                 "data_offsets [%llu, %llu] reach past the end of the file, which holds %llu bytes of data", ull{begin},
-                 ull{end}, ull{data_bytes_});
+                 "data_offsets [%llu, %llu] reach past the end of the file, which holds %llu bytes of data",
+                 Printed{begin}, Printed{end}, Printed{data_bytes_});
   }
   const std::optional<uint64_t> wanted_bytes = stored_bytes(dtype_, shape_);
   if (!wanted_bytes) return error(Code::kFormat, "shape %s is too large to be true", shape_.text().c_str());
   if (*wanted_bytes != end - begin) {
     return error(Code::kFormat, "shape %s of %s takes %llu bytes, but data_offsets give it %llu", shape_.text().c_str(),
-                 dtype_name(dtype_), ull{*wanted_bytes}, ull{end - begin});
+                 dtype_name(dtype_), Printed{*wanted_bytes}, Printed{end - begin});
   }
   return HeaderTensor{name_, dtype_, shape_, {data_begin_ + begin, end - begin}};
 }
@@ -259,7 +260,7 @@ Result<uint64_t> read_header_length(ReadableFile& file, std::span<std::byte> chu
   const uint64_t file_bytes = file.size_bytes();
   if (file_bytes < kLengthBytes) {
     return error(Code::kFormat, "%s: %llu bytes are too few for a safetensors file", file.path().c_str(),
-                 ull{file_bytes});
+                 Printed{file_bytes});
   }
   const size_t wanted_bytes = static_cast<size_t>(align_up(kLengthBytes, file.block_bytes()));
   const ReadOutcome outcome = TRY(read_at_least(file, 0, chunk.first(wanted_bytes), kLengthBytes));
@@ -268,12 +269,12 @@ Result<uint64_t> read_header_length(ReadableFile& file, std::span<std::byte> chu
   std::memcpy(&length, chunk.data(), sizeof(length));
   static_assert(std::endian::native == std::endian::little);
   if (length > file_bytes - kLengthBytes) {
-    return error(Code::kFormat, "%s: a header of %llu bytes, but the file has %llu", file.path().c_str(), ull{length},
-                 ull{file_bytes});
+    return error(Code::kFormat, "%s: a header of %llu bytes, but the file has %llu", file.path().c_str(),
+                 Printed{length}, Printed{file_bytes});
   }
   if (length > kHeaderBytesMax) {
     return error(Code::kFormat, "%s: a header of %llu bytes, more than the %llu that the format allows",
-                 file.path().c_str(), ull{length}, ull{kHeaderBytesMax});
+                 file.path().c_str(), Printed{length}, Printed{kHeaderBytesMax});
   }
   return length;
 }

@@ -24,8 +24,7 @@ bool is_matrix_shape(const Shape& shape, size_t rows, size_t cols) {
   return std::ranges::equal(strip({shape.dims.data(), shape.rank}), strip(wanted));
 }
 
-/// Puts the name of the tensor in front of a failure.
-/// The same result, its error with the name of the tensor.
+/// The same result, its error with the name of the tensor in front.
 template <class R>
 R named(std::string_view tensor, R result) {
   if (result) return result;

@@ -139,7 +139,8 @@ FileOpener faulty_opener(FileOpener inner, FaultPlan& plan) {
 
 Files in_folder(const std::string& folder, const Files& files) {
   Files moved;
-  for (const auto& [name, contents] : files) moved[folder + "/" + name] = contents;
+  const std::string prefix = folder + "/";
+  for (const auto& [name, contents] : files) moved[prefix + name] = contents;
   return moved;
 }
 

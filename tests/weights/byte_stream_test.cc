@@ -57,9 +57,9 @@ TEST(ByteStream, KeepsOneByteOfWhiteSpaceOutsideStrings) {
 TEST(ByteStream, EndsAtATokenThatIsTooLong) {
   const size_t longest = ByteStream::kTokenBytesMax;
   const std::string quote = "\"";
-  for (const std::string& contents :
-       {quote + std::string(longest + 10, 'a') + quote, std::string(longest + 10, '1'),
-        quote + std::string(longest + 10, '\\') + quote, std::string(longest + 10, '[')}) {
+  const std::string too_long[] = {quote + std::string(longest + 10, 'a') + quote, std::string(longest + 10, '1'),
+                                  quote + std::string(longest + 10, '\\') + quote, std::string(longest + 10, '[')};
+  for (const std::string& contents : too_long) {
     const Streamed streamed = stream_all(contents, {0, contents.size()}, 1, 4096);
     ASSERT_FALSE(streamed.status);
     EXPECT_EQ(streamed.status.error().code, Code::kFormat);
