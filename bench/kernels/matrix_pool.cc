@@ -1,10 +1,6 @@
 #include "kernels/matrix_pool.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-
-#include "base/ensure.h"
 
 namespace headrace::bench {
 
@@ -14,14 +10,12 @@ MatrixPool::MatrixPool(Format format, size_t rows, size_t cols, size_t total_byt
   matrix_bytes_ = rows * (row_bytes + scale_row_bytes);
   const size_t pitch = (matrix_bytes_ + 4095) / 4096 * 4096;
   const size_t count = std::max<size_t>(total_bytes / pitch, 1);
-  mapped_bytes_ = count * pitch;
-  void* memory = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ENSURE(memory != MAP_FAILED);
-  memory_ = static_cast<std::byte*>(memory);
+  memory_ = AlignedMemory::allocate(budget_, count * pitch, "matrices").take_value();
   // Bytes that are ordinary numbers in every format: exponents in the middle, mantissas that vary.
-  for (size_t i = 0; i < mapped_bytes_; ++i) memory_[i] = static_cast<std::byte>(i % 2 ? 0x3c + i % 3 : i * 7 & 255);
+  const std::span<std::byte> bytes = memory_.bytes();
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 2 ? 0x3c + i % 3 : i * 7 & 255);
   for (size_t i = 0; i < count; ++i) {
-    std::byte* data = memory_ + i * pitch;
+    std::byte* data = memory_.data() + i * pitch;
     WeightView view = {.format = format, .rows = rows, .cols = cols, .data = data, .row_bytes = row_bytes};
     if (scale_row_bytes > 0) {
       view.scales = data + rows * row_bytes;
@@ -30,10 +24,6 @@ MatrixPool::MatrixPool(Format format, size_t rows, size_t cols, size_t total_byt
     }
     views_.push_back(view);
   }
-}
-
-MatrixPool::~MatrixPool() {
-  munmap(memory_, mapped_bytes_);
 }
 
 }  // namespace headrace::bench

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "base/buffer.h"
 #include "formats/format.h"
 
 namespace headrace::bench {
@@ -13,9 +15,6 @@ class MatrixPool {
  public:
   /// As many matrices as fit into `total_bytes`, at least one.
   MatrixPool(Format format, size_t rows, size_t cols, size_t total_bytes);
-  ~MatrixPool();
-  MatrixPool(const MatrixPool&) = delete;
-  MatrixPool& operator=(const MatrixPool&) = delete;
 
   const WeightView& next() { return views_[next_++ % views_.size()]; }
   /// Weights and scales of one matrix.
@@ -23,8 +22,8 @@ class MatrixPool {
   std::span<const std::byte> bytes_of(const WeightView& view) const { return {view.data, matrix_bytes_}; }
 
  private:
-  std::byte* memory_ = nullptr;
-  size_t mapped_bytes_ = 0;
+  Budget budget_{SIZE_MAX};
+  AlignedMemory memory_;
   size_t matrix_bytes_ = 0;
   std::vector<WeightView> views_;
   size_t next_ = 0;

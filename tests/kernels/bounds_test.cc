@@ -34,9 +34,9 @@ class Bounds : public test::EveryTable {
 TEST_P(Bounds, ProductsTouchNothingBesideTheRows) {
   for (const Format format : test::kAllFormats) {
     const size_t step = test::column_multiple(format);
-    for (const size_t width : {1, 2, 3, 15, 16, 17, 31, 32, 33, 47, 64, 65}) {
+    for (const size_t width : {1, 2, 3, 15, 16, 17, 31, 32, 33, 47, 64, 65, 550}) {
       const size_t cols = width * step;
-      const size_t rows = 9;
+      const size_t rows = width == 17 ? 67 : 9;
       const GuardedRows data(rows, format_row_bytes(format, cols));
       const GuardedRows scales(rows, std::max<size_t>(format_scale_row_bytes(format, cols), 1));
       for (size_t r = 0; r < rows; ++r) {

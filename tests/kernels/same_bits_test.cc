@@ -118,6 +118,19 @@ TEST_F(Products, AreTheSameForEveryCountOfTokensUpToForty) {
   }
 }
 
+TEST_F(Products, AreTheSameForManyRows) {
+  for (const Format format : test::kAllFormats) {
+    for (const size_t rows : {63, 64, 65, 128, 131, 200}) {
+      for (const size_t tokens : {1, 2, 5, 9}) {
+        const Inputs inputs = test::kAllInputs[numbers_.below(5)];
+        compare(format, {rows, 160, tokens}, inputs, {.offset_bytes = 1});
+        if (format != Format::kMxfp4) compare(format, {rows, 77, tokens}, inputs, {.offset_bytes = 1});
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
 TEST_F(Products, AreTheSameForWidthsOfRealModels) {
   for (const Format format : test::kAllFormats) {
     for (const size_t cols : {2304, 3584}) {

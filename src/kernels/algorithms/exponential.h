@@ -14,14 +14,14 @@ inline constexpr float kLn2Low = -0x1.bd0106p-13F;
 
 /// What is left of x after n times ln 2 are taken away.
 template <Vector V>
-V reduce_by_ln2(V x, V n) {
+[[gnu::always_inline]] inline V reduce_by_ln2(V x, V n) {
   const V r = fma(n, V::broadcast(-kLn2High), x);
   return fma(n, V::broadcast(-kLn2Low), r);
 }
 
 /// exp(r) - 1 for |r| <= ln(2) / 2: the Taylor series to r^7, whose next term is below 6e-9 of r.
 template <Vector V>
-V exp_minus_one_near_zero(V r) {
+[[gnu::always_inline]] inline V exp_minus_one_near_zero(V r) {
   V p = V::broadcast(1.0F / 5040.0F);
   p = fma(p, r, V::broadcast(1.0F / 720.0F));
   p = fma(p, r, V::broadcast(1.0F / 120.0F));
@@ -33,7 +33,7 @@ V exp_minus_one_near_zero(V r) {
 
 /// exp(x): 0 below -104, infinity above 88.73, subnormal results rounded once. NaN stays NaN.
 template <Vector V>
-V exp(V x) {
+[[gnu::always_inline]] inline V exp(V x) {
   const V rounder = V::broadcast(kRounder);
   const V highest = V::broadcast(89.0F);
   const V lowest = V::broadcast(-105.0F);
@@ -49,7 +49,7 @@ V exp(V x) {
 
 /// exp(x) - 1 for 0 <= x <= 40, accurate at 0 as well. NaN stays NaN.
 template <Vector V>
-V exp_minus_one(V x) {
+[[gnu::always_inline]] inline V exp_minus_one(V x) {
   const V rounder = V::broadcast(kRounder);
   const V rounded = fma(x, V::broadcast(kLog2E), rounder);
   const V power = power_of_two(rounded);

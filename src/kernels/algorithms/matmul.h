@@ -11,11 +11,6 @@
 
 namespace headrace {
 
-/// Activations of this many tokens stay near while all rows pass; further tokens wait for the next pass. 1 MiB at 8192
-/// columns.
-inline constexpr size_t kPassTokens = 32;
-static_assert(kPassTokens <= kPanelTokensMax);
-
 template <Vector V, class F>
 void multiply_pass(const WeightView& weights, MatrixView<const float> x, MatrixView<float> y) {
   if constexpr (V::kPanelRows * V::kPanelTokens > 0) {

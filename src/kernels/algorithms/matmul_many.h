@@ -16,8 +16,8 @@ namespace headrace {
 // Sums of 16 lanes wait in memory while the next block of columns is decoded, so they grow exactly as they would in
 // registers.
 
-/// Tokens at once; more go in several passes. Their activations should fit the second cache (2 MB at 8192 columns).
-inline constexpr size_t kPanelTokensMax = 64;
+/// Tokens that meet all rows in one pass; their activations should stay in the second cache (1 MiB at 8192 columns).
+inline constexpr size_t kPassTokens = 32;
 /// Below this many tokens decoding on the way is faster.
 inline constexpr size_t kPanelTokensMin = 6;
 /// Tiles of rows that share a decoded block: the activations come from the second cache once for all of them.
@@ -34,7 +34,7 @@ inline constexpr size_t kPanelRowCount = kPanelTiles* V::kPanelRows;
 template <Vector V>
 struct Panel {
   alignas(64) float weights[kPanelRowCount<V>][kBlockStride];
-  alignas(64) float sums[kPanelRowCount<V>][kPanelTokensMax][kLanes];
+  alignas(64) float sums[kPanelRowCount<V>][kPassTokens][kLanes];
 };
 
 /// Columns [col, col + count) of a row as float32, with zeros up to a whole vector.
@@ -108,7 +108,7 @@ void multiply_panel_block(Panel<V>& panel, MatrixView<const float> x, size_t col
   }
 }
 
-/// At most kPanelTokensMax tokens. A last panel that lacks rows repeats the last row in their places.
+/// At most kPassTokens tokens. A last panel that lacks rows repeats the last row in their places.
 template <Vector V, class F>
 void multiply_many(const WeightView& weights, MatrixView<const float> x, MatrixView<float> y) {
   const typename F::template Decoder<V> decoder;
