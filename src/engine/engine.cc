@@ -18,27 +18,10 @@ namespace {
 // sweep serve fewer tokens.
 constexpr size_t kChunkChoices[] = {Engine::kChunkTokensDefault, 64, 16};
 
-template <class T>
-size_t matrix_bytes(size_t rows, size_t cols) {
-  constexpr size_t kLineBytes = 64;
-  const size_t row_bytes = (cols * sizeof(T) + kLineBytes - 1) / kLineBytes * kLineBytes;
-  constexpr size_t kPage = AlignedMemory::kAlignment;
-  return (rows * row_bytes + kPage - 1) / kPage * kPage;
-}
-
 /// An explicit request for what this machine does not have is the caller's to correct.
 Error as_argument(Error error) {
   error.code = Code::kArgument;
   return error;
-}
-
-FileOpener observing_opener(FileOpener opener, std::optional<bool>& direct_io) {
-  return [opener = std::move(opener), &direct_io](const std::string& path,
-                                                  ReadMode mode) -> Result<std::unique_ptr<ReadableFile>> {
-    auto file = TRY(opener(path, mode));
-    if (mode == ReadMode::kDirect) direct_io = direct_io.value_or(true) && file->is_direct();
-    return file;
-  };
 }
 
 }  // namespace
@@ -70,9 +53,7 @@ Status EngineTurn::status() const {
 }
 
 Engine::Engine(const EngineOptions& options, EngineSources sources, Log log)
-    : options_(options), sources_(std::move(sources)), log_(std::move(log)) {
-  sources_.opener = observing_opener(std::move(sources_.opener), direct_io_);
-}
+    : options_(options), sources_(std::move(sources)), log_(std::move(log)) {}
 
 Engine::~Engine() = default;
 
@@ -87,7 +68,9 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, Engin
 
 /// Everything that does not depend on the budget; cheap refusals first.
 Status Engine::prepare() {
-  if (options_.logits_rows == 0) return error(Code::kArgument, "logits_rows must be at least 1");
+  if (options_.logits_rows == 0 || options_.logits_rows > kLogitsRowsMax) {
+    return error(Code::kArgument, "logits_rows is %zu; 1 to %zu are allowed", options_.logits_rows, kLogitsRowsMax);
+  }
   if (options_.thread_count > ThreadPool::kThreadsMax) {
     return error(Code::kArgument, "%zu threads; at most %zu are allowed", options_.thread_count,
                  ThreadPool::kThreadsMax);
@@ -134,12 +117,15 @@ std::vector<size_t> Engine::chunk_choices() const {
 }
 
 Result<Engine::Opened> Engine::open_with_largest_chunk(size_t limit_bytes) const {
+  std::optional<Error> refusal;
   for (const size_t chunk_tokens : chunk_choices()) {
     auto opened = open_parts(limit_bytes, chunk_tokens);
     if (opened || opened.error().code != Code::kBudget) return opened;
     log_.line(LogLevel::kDebug, "prefill chunk of %zu tokens: %s", chunk_tokens, opened.error().message.c_str());
+    refusal = opened.take_error();
   }
   const size_t floor_bytes = TRY(measure_floor_bytes());
+  if (limit_bytes >= floor_bytes && refusal) return *refusal;  // The system refused what the budget allows.
   return error(Code::kBudget, "the budget of %s is below the floor of %s (%zu bytes)", bytes_text(limit_bytes).c_str(),
                bytes_text(floor_bytes).c_str(), floor_bytes);
 }
@@ -157,7 +143,9 @@ Result<Engine::Opened> Engine::open_parts(size_t limit_bytes, size_t chunk_token
   if (tokenizer_) opened.tokenizer_memory = TRY(opened.budget->reserve(tokenizer_->memory_bytes(), "tokenizer"));
   const ModelResources resources{*kernels_, *pool_, *opened.budget, sources_.opener, log_};
   const ReadMode mode = options_.direct_io ? ReadMode::kDirect : ReadMode::kBuffered;
-  opened.model = TRY(sources_.make_model(resources, {.data_mode = mode, .chunk_tokens_max = chunk_tokens}));
+  const ModelOptions options = {
+      .data_mode = mode, .context_tokens = options_.context_tokens, .chunk_tokens_max = chunk_tokens};
+  opened.model = TRY(sources_.make_model(resources, options));
   const Model& model = *opened.model;
   const size_t context = TRY(context_tokens(model.info()));
   const MemoryNeeds needs = {
@@ -170,6 +158,8 @@ Result<Engine::Opened> Engine::open_parts(size_t limit_bytes, size_t chunk_token
       .slots_max = model.expert_slots_max(),
   };
   opened.plan = TRY(plan_memory(needs, limit_bytes));
+  // Opening takes memory for a while that the plan then uses for other things; a small model needs more of the former.
+  opened.plan.floor_bytes = std::max(opened.plan.floor_bytes, opened.budget->peak_bytes());
   opened.plan.chunk_tokens = chunk_tokens;
   opened.plan.context_tokens = context;
   return opened;
@@ -186,8 +176,8 @@ Result<size_t> Engine::context_tokens(const ModelInfo& info) const {
 
 size_t Engine::session_bytes(const Model& model, size_t context_tokens) const {
   const size_t vocabulary = model.info().vocabulary_size;
-  return model.state_memory_bytes(context_tokens) + matrix_bytes<float>(options_.logits_rows, vocabulary) +
-         matrix_bytes<SampleCandidate>(1, vocabulary) + matrix_bytes<TokenId>(1, context_tokens + 1);
+  return model.state_memory_bytes(context_tokens) + Matrix<float>::memory_bytes(options_.logits_rows, vocabulary) +
+         Matrix<SampleCandidate>::memory_bytes(1, vocabulary) + Matrix<TokenId>::memory_bytes(1, context_tokens + 1);
 }
 
 Status Engine::load() {
@@ -198,8 +188,16 @@ Status Engine::load() {
   TRY(model().load_trunk());
   spare_memory_ = TRY(take_session_memory());
   if (plan.slots > 0) TRY(model().create_expert_cache(plan.slots));
+  find_stop_ids();
   counters_at_load_ = model().counters();
   return {};
+}
+
+/// Kimi K3's tokenizer and its configuration name different ends: a story ends with the one, a message with the other.
+void Engine::find_stop_ids() {
+  stop_ids_ = info().stop_ids;
+  if (!tokenizer_) return;
+  if (const std::optional<TokenId> id = tokenizer_->control_id("[EOS]")) stop_ids_.push_back(*id);
 }
 
 Result<std::unique_ptr<Session>> Engine::create_session() {
@@ -244,7 +242,7 @@ void Engine::fill(Statistics& statistics) const {
   };
   const uint64_t run_bytes = total(counters) - total(counters_at_load_);
   const double run_wait_s = counters.io_wait_s - counters_at_load_.io_wait_s;
-  if (run_bytes > 0 && run_wait_s > 0 && direct_io_.value_or(false)) {  // Reads of the page cache are no drive speed.
+  if (run_bytes > 0 && run_wait_s > 0 && counters.direct_io) {  // Reads of the page cache are no drive speed.
     statistics.drive_gb_s = static_cast<double>(run_bytes) / run_wait_s / 1e9;
   }
   statistics.budget_bytes = budget().limit_bytes();
@@ -252,7 +250,7 @@ void Engine::fill(Statistics& statistics) const {
   statistics.pinned_layers = info().layer_count;
   statistics.expert_slots = plan().slots;
   statistics.working_set_bytes = info().moe_layer_count * info().experts_per_token * info().expert_bytes;
-  statistics.direct_io = options_.direct_io ? direct_io_ : std::optional<bool>(false);
+  statistics.direct_io = counters.direct_io;
   statistics.io_backend = kIoBackend;
   statistics.isa = kernels_->name;
   statistics.threads = thread_count();

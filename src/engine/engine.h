@@ -85,6 +85,7 @@ class Engine {
  public:
   static constexpr size_t kContextTokensDefault = 4096;
   static constexpr size_t kChunkTokensDefault = 256;
+  static constexpr size_t kLogitsRowsMax = 65536;
   /// Share of usable memory that an automatic budget takes.
   static constexpr double kAutomaticShare = 0.8;
 
@@ -100,6 +101,8 @@ class Engine {
   const MemoryPlan& plan() const { return opened_->plan; }
   const Kernels& kernels() const { return *kernels_; }
   size_t thread_count() const { return pool_->thread_count(); }
+  /// Token ids that end a generation: the configuration's, and the tokenizer's own end of text.
+  const std::vector<TokenId>& stop_ids() const { return stop_ids_; }
   const Budget& budget() const { return *opened_->budget; }
 
   /// kBudget when memory for one more is not there; the first always fits.
@@ -127,6 +130,7 @@ class Engine {
   Result<Opened> open_parts(size_t limit_bytes, size_t chunk_tokens) const;
   Result<size_t> measure_floor_bytes() const;
   std::vector<size_t> chunk_choices() const;
+  void find_stop_ids();
   Result<size_t> context_tokens(const ModelInfo& info) const;
   size_t session_bytes(const Model& model, size_t context_tokens) const;
 
@@ -140,13 +144,12 @@ class Engine {
   EngineSources sources_;
   const Log log_;
   const Kernels* kernels_ = nullptr;
-  // Whether files of weights were opened, and all of them past the page cache.
-  std::optional<bool> direct_io_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<Opened> opened_;
   std::optional<SessionMemory> spare_memory_;  // Of the one session that the plan counts, while nobody uses it.
   ModelCounters counters_at_load_;
+  std::vector<TokenId> stop_ids_;
   std::atomic<bool> busy_{false};
 };
 

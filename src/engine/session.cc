@@ -254,7 +254,7 @@ Result<TokenId> Session::choose(const SamplingOptions& options) {
 }
 
 bool Session::is_stop_id(TokenId id, const GenerateOptions& options) const {
-  return !options.ignore_stop_ids && std::ranges::count(engine_.info().stop_ids, id) > 0;
+  return !options.ignore_stop_ids && std::ranges::count(engine_.stop_ids(), id) > 0;
 }
 
 Statistics Session::statistics() const {

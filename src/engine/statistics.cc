@@ -66,7 +66,7 @@ std::string statistics_json(const Statistics& s) {
       {"streamed_layers", s.streamed_layers},
       {"expert_slots", s.expert_slots},
       {"working_set_bytes", s.working_set_bytes},
-      {"direct_io", or_null(s.direct_io)},
+      {"direct_io", s.direct_io},
       {"io_backend", s.io_backend},
       {"isa", s.isa},
       {"threads", s.threads},

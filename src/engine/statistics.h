@@ -33,7 +33,7 @@ struct Statistics {
   uint64_t streamed_layers = 0;
   uint64_t expert_slots = 0;
   uint64_t working_set_bytes = 0;  ///< Records that one token needs, as stored.
-  std::optional<bool> direct_io;   ///< Absent while no weight file is open.
+  bool direct_io = false;          ///< All files of weights are read past the page cache.
   std::string io_backend;
   std::string isa;
   uint64_t threads = 0;

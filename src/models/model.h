@@ -79,6 +79,7 @@ struct ModelCounters {
   uint64_t expert_hits = 0;
   uint64_t expert_misses = 0;
   double io_wait_s = 0;
+  bool direct_io = false;  ///< Every file of weights is read past the page cache.
 };
 
 /// What a model is built with; everything outlives the model.
@@ -92,6 +93,8 @@ struct ModelResources {
 
 struct ModelOptions {
   ReadMode data_mode = ReadMode::kDirect;
+  /// Tokens that a state is going to hold; more than the model allows is kArgument. 0: no more than it allows.
+  size_t context_tokens = 0;
   size_t chunk_tokens_max = 1;     ///< Most tokens of one forward pass; scratch is allocated for it.
   size_t row_block_bytes_max = 0;  ///< Largest block of trunk rows; 0 = whole matrices.
 };

@@ -54,6 +54,18 @@ TEST(RunCommand, GreedyIdsOfEveryReferencePromptUpToTheStopId) {
   }
 }
 
+// The story that models/demo/README.md shows. It ends with [EOS], which the configuration does not name.
+TEST(RunCommand, AStoryEndsByItself) {
+  const auto result = run_for_json({"run", "demo", "--raw", "Once upon a time", "--json"});
+  const std::string end = "Tess never forgot that a thing is more fun when it is shared.";
+  const std::string text = result["text"];
+  EXPECT_TRUE(text.ends_with(end)) << text;
+  EXPECT_EQ(result["finish"], "stop");
+  EXPECT_EQ(result["ids"].back(), 4097);
+  const std::string readme = plain_read(std::string(HEADRACE_SOURCE_DIR) + "/models/demo/README.md");
+  EXPECT_NE(readme.find("Once upon a time" + text), std::string::npos);
+}
+
 TEST(RunCommand, JsonHasEveryKeyOfTheContract) {
   const auto result = run_for_json({"run", "demo", "--raw", "Once upon a time", "-n", "12", "--json"});
   EXPECT_EQ(result["text"].get<std::string>().substr(0, 20), kBegin.substr(0, 20));

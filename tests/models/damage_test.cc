@@ -256,6 +256,20 @@ TEST(Damage, MoreTokensThanTheContextAreTheCallersFault) {
   EXPECT_EQ(status.error().code, Code::kArgument);
 }
 
+TEST(Damage, ContextsBeyondTheModelAreRefusedBeforeMemoryIsTaken) {
+  const DamagedModel model("groups");
+  const Files files = model.files();
+  const FileOpener opener = test::memory_opener(files, 512);
+  const auto pool = ThreadPool::create(1, {}).take_value();
+  const Log log;
+  Budget budget(kBudgetBytes);
+  const ModelResources resources{*usable_kernels().front(), *pool, budget, opener, log};
+  const auto refused = open_model(kFolder, resources, {.context_tokens = 1 << 30, .chunk_tokens_max = 1 << 30});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kArgument);
+  EXPECT_EQ(budget.peak_bytes(), 0u);
+}
+
 TEST(Damage, EveryBudgetTooSmallIsRefusedAndNothingLeaks) {
   const DamagedModel model("top_one");
   const Files files = model.files();

@@ -56,6 +56,23 @@ TEST(Demo, LogitsOfEveryPromptAgreeWithTheReference) {
   }
 }
 
+TEST(Demo, BytesAreCountedWhereTheyBelong) {
+  auto open = test::OpenModel::open(HEADRACE_SOURCE_DIR "/models/demo", {.chunk_tokens = 4, .expert_slots = 6}, 64);
+  ASSERT_TRUE(open) << open.error().message;
+  Model& model = open.value()->model();
+  const ModelCounters loaded = model.counters();
+  EXPECT_GT(loaded.bytes_read_trunk, 0u);
+  EXPECT_EQ(loaded.bytes_read_head, 0u);
+  EXPECT_EQ(loaded.bytes_read_experts, 0u);
+  ASSERT_TRUE(open.value()->run({483, 502, 258, 386}));
+  const ModelCounters counters = model.counters();
+  EXPECT_EQ(counters.bytes_read_trunk, loaded.bytes_read_trunk) << "the trunk is resident";
+  // Four rows of 192 BF16 numbers, each widened to one or two blocks.
+  EXPECT_GE(counters.bytes_read_head, 4u * 192 * 2);
+  EXPECT_LE(counters.bytes_read_head, 4u * 2 * 4096);
+  EXPECT_GE(counters.bytes_read_experts, counters.expert_misses * model.info().expert_bytes);
+}
+
 TEST(Demo, ExpertsOfTheLastTokenAgreeWithTheReference) {
   auto open = test::OpenModel::open(HEADRACE_SOURCE_DIR "/models/demo", {.threads = 2, .chunk_tokens = 512}, 1024);
   ASSERT_TRUE(open) << open.error().message;

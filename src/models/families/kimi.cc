@@ -76,10 +76,11 @@ class KimiModel : public Model {
   KimiModel(const ModelSource& source, KimiConfig config, Checkpoint checkpoint)
       : resources_(source.resources),
         config_(std::move(config)),
-        tokens_max_(std::max<size_t>(source.options.chunk_tokens_max, 1)),
+        tokens_max_(std::clamp<size_t>(source.options.chunk_tokens_max, 1, config_.context_tokens_max)),
         checkpoint_(std::make_unique<Checkpoint>(std::move(checkpoint))),
         trunk_(*checkpoint_, source.resources.budget, source.options.row_block_bytes_max) {}
 
+  bool reads_directly() const;
   Status load_tensors();
   Result<KimiLayer> load_layer(TensorLoader& loader, size_t index, uint32_t moe_index);
   Status load_experts();
@@ -120,12 +121,29 @@ std::string layer_name(size_t index) {
 
 Result<std::unique_ptr<Model>> KimiModel::open(const ModelSource& source) {
   KimiConfig config = TRY(read_kimi_config(source.config));
+  if (source.options.context_tokens > config.context_tokens_max) {
+    return error(Code::kArgument, "a context of %zu tokens is more than the %zu of this model",
+                 source.options.context_tokens, config.context_tokens_max);
+  }
   Checkpoint checkpoint =
       TRY(Checkpoint::open(source.folder, source.resources.opener, source.options.data_mode, source.resources.budget));
   std::unique_ptr<KimiModel> model(new KimiModel(source, std::move(config), std::move(checkpoint)));
+  if (source.options.data_mode == ReadMode::kDirect && !model->reads_directly()) {
+    source.resources.log.line(LogLevel::kWarn,
+                              "the file system of %s refuses reads past the page cache; reading through it, and "
+                              "dropping its pages behind us",
+                              source.folder.c_str());
+  }
   TRY(model->load_tensors());
   TRY(model->allocate_scratch());
   return std::unique_ptr<Model>(std::move(model));
+}
+
+bool KimiModel::reads_directly() const {
+  for (size_t file = 0; file < checkpoint_->file_count(); ++file) {
+    if (!checkpoint_->file(file).is_direct()) return false;
+  }
+  return true;
 }
 
 Status KimiModel::load_tensors() {
@@ -435,6 +453,7 @@ ModelCounters KimiModel::counters() const {
   counters.bytes_read_trunk = trunk_.matrix_bytes_read();
   counters.bytes_read_head = trunk_.row_bytes_read();
   counters.io_wait_s = trunk_.wait_s();
+  counters.direct_io = reads_directly();
   if (!experts_) return counters;
   const ExpertCacheCounters experts = experts_->counters();
   counters.bytes_read_experts = experts.bytes_read;
