@@ -97,7 +97,10 @@ Status copy_sized(const void* options, void* copy, size_t copy_bytes, const char
   if (!options) return {};
   size_t given_bytes = 0;
   std::memcpy(&given_bytes, options, sizeof given_bytes);  // Every option struct begins with its size.
-  if (given_bytes < sizeof given_bytes) return error(Code::kArgument, "%s: struct_size is not set", what);
+  constexpr size_t kBytesMax = 4096;                       // No version will need more: a larger size was never set.
+  if (given_bytes < sizeof given_bytes || given_bytes > kBytesMax) {
+    return error(Code::kArgument, "%s: struct_size is not set", what);
+  }
   const auto* bytes = static_cast<const unsigned char*>(options);
   for (size_t i = copy_bytes; i < given_bytes; ++i) {
     if (bytes[i] == 0) continue;

@@ -13,6 +13,17 @@ double seconds_since(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
 
+/// A callback whose time is added to `seconds`.
+template <class... Arguments>
+auto timed(FunctionRef<bool(Arguments...)> callback, double& seconds) {
+  return [callback, &seconds](Arguments... arguments) {
+    const SteadyClock::time_point start = SteadyClock::now();
+    const bool go_on = callback(arguments...);
+    seconds += seconds_since(start);
+    return go_on;
+  };
+}
+
 /// Hands the results of a chunk over; `logits` belong to its last tokens. kCancelled when the receiver wants no more.
 Status report(std::span<const TokenId> chunk, size_t first_index, MatrixView<const float> logits,
               const std::vector<std::vector<RoutedExperts>>& routing, Session::OnToken on_token) {
@@ -28,13 +39,17 @@ Status report(std::span<const TokenId> chunk, size_t first_index, MatrixView<con
 
 }  // namespace
 
-/// Adds the time of a scope to one of the counters, and what of it was not spent waiting for reads to `compute_s`.
+/// Adds the time of a scope, without what the caller's callbacks took, to one of the counters, and what of it was not
+/// spent waiting for reads to `compute_s`.
 class Session::PhaseTimer {
  public:
   PhaseTimer(Session& session, double Statistics::*phase)
-      : session_(session), phase_(phase), wait_at_start_s_(session.engine_.model().counters().io_wait_s) {}
+      : session_(session),
+        phase_(phase),
+        wait_at_start_s_(session.engine_.model().counters().io_wait_s),
+        callbacks_at_start_s_(session.callbacks_s_) {}
   ~PhaseTimer() {
-    const double elapsed_s = seconds_since(start_);
+    const double elapsed_s = seconds_since(start_) - (session_.callbacks_s_ - callbacks_at_start_s_);
     session_.counters_.*phase_ += elapsed_s;
     const double wait_s = session_.engine_.model().counters().io_wait_s - wait_at_start_s_;
     session_.counters_.compute_s += std::max(0.0, elapsed_s - wait_s);
@@ -46,6 +61,7 @@ class Session::PhaseTimer {
   Session& session_;
   double Statistics::*const phase_;
   const double wait_at_start_s_;
+  const double callbacks_at_start_s_;
   const SteadyClock::time_point start_ = SteadyClock::now();
 };
 
@@ -144,6 +160,8 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
   if (ids.empty()) return error(Code::kArgument, "evaluation needs at least one token");
   TRY(check_new_ids(ids));
   const PhaseTimer timer(*this, &Statistics::prefill_s);
+  const auto timed_on_token = timed(on_token, callbacks_s_);
+  const auto timed_on_progress = timed(on_progress, callbacks_s_);
   evaluated_from_ = token_count_;
   append(ids);
   const size_t total = ids_to_run().size();
@@ -153,8 +171,10 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
     // Ids that an earlier call left behind have no results, so they go in chunks of their own.
     if (position < evaluated_from_) count = std::min(count, evaluated_from_ - position);
     if (position >= evaluated_from_ && options.all_logits) count = std::min(count, memory_.logits.rows());
-    TRY(evaluate_chunk(position, count, options, on_token));
-    if (!on_progress(total - ids_to_run().size(), total)) return error(Code::kCancelled, "cancelled by the caller");
+    TRY(evaluate_chunk(position, count, options, timed_on_token));
+    if (!timed_on_progress(total - ids_to_run().size(), total)) {
+      return error(Code::kCancelled, "cancelled by the caller");
+    }
   }
   return {};
 }
@@ -186,12 +206,13 @@ Result<Generation> Session::generate(std::span<const TokenId> prompt, const Gene
   TRY(check_sampling(options.sampling));
   TRY(check_new_ids(prompt));
   if (token_count_ + prompt.size() == 0) return error(Code::kArgument, "generation needs at least one token");
-  Answer answer{TRY(AnswerText::create(options.stops)), on_piece};
+  const auto timed_on_piece = timed(on_piece, callbacks_s_);
+  Answer answer{TRY(AnswerText::create(options.stops)), timed_on_piece};
   const size_t tokens_most = capacity_tokens() + 1;
   answer.result.ids.reserve(options.tokens_max == 0 ? tokens_most : std::min(options.tokens_max, tokens_most));
   counters_.ttft_s.reset();
   append(prompt);
-  Status status = prefill(on_progress);
+  Status status = prefill(timed(on_progress, callbacks_s_));
   if (status) status = decode(answer, options);
   if (!status && status.error().code != Code::kCancelled) return status.take_error();
   if (!status) answer.result.finish = Finish::kCancelled;

@@ -113,6 +113,7 @@ class Session {
   bool needs_reset_ = false;
   std::atomic<bool> cancelled_{false};
   Statistics counters_;
+  double callbacks_s_ = 0;  // Spent in the caller's callbacks.
 };
 
 }  // namespace headrace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -401,6 +402,27 @@ TEST(Session, EvaluationNeedsATokenThatFits) {
   EXPECT_EQ(session->evaluate(Ids{}, {}, kIgnoreToken, kNoProgress).error().code, Code::kArgument);
   EXPECT_EQ(session->evaluate(Ids(5, 1), {}, kIgnoreToken, kNoProgress).error().code, Code::kArgument);
   EXPECT_TRUE(session->evaluate(Ids(4, 1), {}, kIgnoreToken, kNoProgress));
+}
+
+TEST(Session, TheCallersCallbacksAreNotItsTime) {
+  using Clock = std::chrono::steady_clock;
+  FakeScript script;
+  const auto engine = fake_engine(script, letters(16));
+  const auto session = engine->create_session().take_value();
+  std::chrono::duration<double> spent{};
+  const auto slow = [&](const AnswerPiece&) {
+    const auto start = Clock::now();
+    while (Clock::now() - start < std::chrono::milliseconds(5)) {
+    }
+    spent += Clock::now() - start;
+    return true;
+  };
+  const auto start = Clock::now();
+  ASSERT_TRUE(session->generate(Ids{3}, {.tokens_max = 4}, slow, kNoProgress));
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
+  const Statistics statistics = session->statistics();
+  EXPECT_LE(statistics.prefill_s + statistics.decode_s, elapsed.count() - spent.count());
+  EXPECT_LE(statistics.compute_s, elapsed.count() - spent.count());
 }
 
 TEST(Session, CountsWhatItDid) {
