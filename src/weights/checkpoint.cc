@@ -145,7 +145,9 @@ Status DirectoryBuilder::read_header(size_t file_index) {
   size_t count = 0;
   const auto sink = [&](const HeaderTensor& tensor) -> Status {
     TRY(take(tensor, file_index));
-    // `take` accepts no more tensors than the file has names.
+    if (count == ranges.size()) {  // The first look at the index promised fewer.
+      return error(Code::kFormat, "%s: the index changed while it was read", file.path().c_str());
+    }
     ranges[count++] = tensor.range;
     return {};
   };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -415,6 +416,50 @@ TEST(Checkpoint, FailingReadsOfTheSecondLookAreReported) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kIo);
   EXPECT_EQ(folder.budget.used_bytes(), used_bytes);
+}
+
+/// A file whose contents change when it is read from its beginning for the second time.
+class ChangingFile final : public ReadableFile {
+ public:
+  ChangingFile(std::string path, std::string before, std::string after)
+      : path_(std::move(path)), before_(std::move(before)), after_(std::move(after)) {}
+  const std::string& path() const override { return path_; }
+  uint64_t size_bytes() const override { return before_.size(); }
+  size_t block_bytes() const override { return 1; }
+  bool is_direct() const override { return false; }
+  Result<size_t> read_some(uint64_t offset, std::span<std::byte> out) override {
+    if (offset == 0) ++passes_;
+    const std::string& contents = passes_ < 2 ? before_ : after_;
+    const size_t count = std::min(out.size(), contents.size() - std::min<size_t>(offset, contents.size()));
+    std::memcpy(out.data(), contents.data() + offset, count);
+    return count;
+  }
+
+ private:
+  std::string path_, before_, after_;
+  int passes_ = 0;
+};
+
+// Far more tensors in a shard than the index said when room for them was made.
+TEST(Checkpoint, RefusesAnIndexThatChangesWhileItIsRead) {
+  std::map<std::string, std::vector<WrittenTensor>> shards{{"b.safetensors", {bytes_tensor("only", 8)}}};
+  for (int i = 0; i < 5000; ++i) shards["a.safetensors"].push_back(bytes_tensor("t" + std::to_string(i), 1));
+  const Files files = test::in_folder("m", indexed(shards));
+  std::map<std::string, std::vector<WrittenTensor>> swapped{{"a.safetensors", shards["b.safetensors"]},
+                                                            {"b.safetensors", shards["a.safetensors"]}};
+  const std::string before = test::index_text(swapped);
+  const std::string after = files.at("m/" + kIndex);
+  ASSERT_EQ(before.size(), after.size());
+  const FileOpener memory = test::memory_opener(files);
+  const FileOpener opener = [&](const std::string& path, ReadMode mode) -> Result<std::unique_ptr<ReadableFile>> {
+    if (path != "m/" + kIndex) return memory(path, mode);
+    return std::unique_ptr<ReadableFile>(std::make_unique<ChangingFile>(path, before, after));
+  };
+  Budget budget(kBudgetBytes);
+  const auto refused = Checkpoint::open("m", opener, ReadMode::kBuffered, budget);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kFormat) << refused.error().message;
+  EXPECT_EQ(budget.used_bytes(), 0u);
 }
 
 TEST(Checkpoint, TakesItsMemoryFromTheBudget) {
