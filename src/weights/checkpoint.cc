@@ -229,7 +229,7 @@ Status Checkpoint::State::for_each_tensor(FunctionRef<Status(const HeaderTensor&
     return sink(tensor, *entry);
   };
   for (const std::unique_ptr<ReadableFile>& file : files) {
-    TRY(read_safetensors_header(*file, scratch.chunk(), look_up));
+    header_bytes += TRY(read_safetensors_header(*file, scratch.chunk(), look_up)).bytes_read;
   }
   return {};
 }
@@ -272,9 +272,11 @@ Result<TensorInfo> Checkpoint::claim(std::string_view name) {
   return state_->directory.info(*entry);
 }
 
-Status Checkpoint::claim_prefix(std::string_view prefix) {
+Status Checkpoint::claim_prefixes(std::initializer_list<std::string_view> prefixes) {
+  if (state_->unclaimed_count == 0) return {};
   return state_->for_each_tensor([&](const HeaderTensor& tensor, TensorDirectory::Entry& entry) -> Status {
-    if (tensor.name.starts_with(prefix) && !std::exchange(entry.claimed, true)) --state_->unclaimed_count;
+    const auto starts_name = [&](std::string_view prefix) { return tensor.name.starts_with(prefix); };
+    if (std::ranges::any_of(prefixes, starts_name) && !std::exchange(entry.claimed, true)) --state_->unclaimed_count;
     return {};
   });
 }

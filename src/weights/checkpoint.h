@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,8 +79,9 @@ class Checkpoint {
   std::optional<TensorInfo> find(std::string_view name) const;
   /// The tensor, marked as used, or kFormat "<name> is missing". The mark feeds `unclaimed_names`.
   Result<TensorInfo> claim(std::string_view name);
-  /// Marks every tensor whose name starts with `prefix` as used. Reads the headers again (names are not kept).
-  Status claim_prefix(std::string_view prefix);
+  /// Marks every tensor whose name starts with one of `prefixes` as used. Reads the headers again (names are not kept),
+  /// unless all are claimed already.
+  Status claim_prefixes(std::initializer_list<std::string_view> prefixes);
   /// Up to `count_max` names that nobody claimed, read from the headers again. Empty when all are claimed.
   Result<std::vector<std::string>> unclaimed_names(size_t count_max);
   size_t unclaimed_count() const;
@@ -87,7 +89,7 @@ class Checkpoint {
   const std::string& folder() const;
   size_t tensor_count() const;
   uint64_t data_bytes() const;    ///< Sum of tensor sizes.
-  uint64_t header_bytes() const;  ///< Read to open: headers and index.
+  uint64_t header_bytes() const;  ///< Read so far: headers and index.
   size_t memory_bytes() const;    ///< Kept for the directory.
   size_t file_count() const;
   /// Open in the data mode given to `open`; lives as long as the checkpoint.

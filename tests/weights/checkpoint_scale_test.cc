@@ -164,7 +164,7 @@ TEST(CheckpointScale, KeepsTheDirectoryOfKimiK3InSixteenMegabytes) {
   EXPECT_GE(catalog.value().slot_bytes(), catalog.value().record_bytes());
 
   const auto prefix_start = std::chrono::steady_clock::now();
-  ASSERT_TRUE(checkpoint.claim_prefix("vision_tower."));
+  ASSERT_TRUE(checkpoint.claim_prefixes({"vision_tower."}));
   const double prefix_s = seconds_since(prefix_start);
   std::printf(
       "Kimi K3, %zu tensors, %.2f TB: opened in %.2f s, %.2f s of it computing (peak %.1f MB, kept %.1f MB, %.0f MB "

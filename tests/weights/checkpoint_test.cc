@@ -134,7 +134,7 @@ TEST(Checkpoint, CountsWhatNobodyClaimed) {
   ASSERT_TRUE(checkpoint.claim("one"));
   ASSERT_TRUE(checkpoint.claim("one")) << "claiming twice is harmless";
   EXPECT_EQ(checkpoint.unclaimed_count(), 2u);
-  ASSERT_TRUE(checkpoint.claim_prefix("t"));
+  ASSERT_TRUE(checkpoint.claim_prefixes({"t"}));
   EXPECT_EQ(checkpoint.unclaimed_count(), 0u);
   EXPECT_TRUE(checkpoint.unclaimed_names(5).take_value().empty());
 }
@@ -142,7 +142,7 @@ TEST(Checkpoint, CountsWhatNobodyClaimed) {
 TEST(Checkpoint, NamesTheUnclaimedTensors) {
   Folder folder(two_shards());
   Checkpoint checkpoint = folder.open().take_value();
-  ASSERT_TRUE(checkpoint.claim_prefix("tw"));
+  ASSERT_TRUE(checkpoint.claim_prefixes({"tw"}));
   const std::vector<std::string> names = checkpoint.unclaimed_names(5).take_value();
   EXPECT_EQ(names, (std::vector<std::string>{"one", "three"}));
 }
@@ -412,7 +412,7 @@ TEST(Checkpoint, FailingReadsOfTheSecondLookAreReported) {
   ASSERT_FALSE(names);
   EXPECT_EQ(names.error().code, Code::kIo);
   folder.plan.reset_counts();
-  const Status status = checkpoint.claim_prefix("o");
+  const Status status = checkpoint.claim_prefixes({"o"});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Code::kIo);
   EXPECT_EQ(folder.budget.used_bytes(), used_bytes);

@@ -245,8 +245,7 @@ Status KimiModel::load_experts() {
 Status KimiModel::check_all_claimed() {
   // The vision tower of Kimi K3 is not part of the text model.
   if (config_.is_nested) {
-    TRY(checkpoint_->claim_prefix("vision_tower."));
-    TRY(checkpoint_->claim_prefix("mm_projector."));
+    TRY(checkpoint_->claim_prefixes({"vision_tower.", "mm_projector."}));
   }
   const size_t unclaimed = checkpoint_->unclaimed_count();
   if (unclaimed == 0) return {};
