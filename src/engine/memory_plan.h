@@ -7,7 +7,8 @@
 namespace headrace {
 
 /// The line "process and kernel" of the plan: code, stacks, heap of small objects, page tables. A stated number,
-/// because it cannot be counted while planning; measured on an idle process it is about half of this.
+/// because it cannot be counted while planning. With the demo model at its floor the whole process, weights included,
+/// peaks at 13 MiB resident (x86-64, 1 to 64 threads).
 inline constexpr size_t kProcessBytes = size_t{24} << 20;
 
 /// What a plan is made of, in bytes unless the name says otherwise.

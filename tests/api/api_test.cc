@@ -19,9 +19,9 @@ using headrace::test::TempFolder;
 
 const std::string kDemo = std::string(HEADRACE_SOURCE_DIR) + "/models/demo";
 
-nlohmann::json reference() {
+nlohmann::json reference_prompts() {
   return nlohmann::json::parse(
-      headrace::test::plain_read(std::string(HEADRACE_SOURCE_DIR) + "/tests/data/demo/reference.json"));
+      headrace::test::plain_read(std::string(HEADRACE_SOURCE_DIR) + "/tests/data/demo/reference.json"))["prompts"];
 }
 
 headrace_error make_error() {
@@ -100,7 +100,7 @@ headrace_generate_options generate_options(size_t tokens_max) {
 }
 
 TEST_F(Api, GreedyIdsAndTextOfTheDemoModelAreThoseOfItsReference) {
-  for (const auto& prompt : reference()["prompts"]) {
+  for (const auto& prompt : reference_prompts()) {
     ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
     const std::vector<int32_t> expected = prompt["greedy"]["ids"];
     headrace_generate_options options = generate_options(expected.size());
@@ -136,7 +136,7 @@ int keep_token(void* user, const headrace_token_result* result) {
 }
 
 TEST_F(Api, LogitsAndExpertsOfTheDemoModelAreThoseOfItsReference) {
-  for (const auto& prompt : reference()["prompts"]) {
+  for (const auto& prompt : reference_prompts()) {
     ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
     const std::vector<int32_t> ids = prompt["ids"];
     headrace_evaluate_options options{};
@@ -179,7 +179,7 @@ TEST_F(Api, EvaluationWithoutOptionsGivesTheLastLogits) {
 }
 
 TEST_F(Api, GenerationStopsByItselfAtAStopIdOfTheModel) {
-  for (const auto& prompt : reference()["prompts"]) {
+  for (const auto& prompt : reference_prompts()) {
     if (prompt["name"] != "chat, thinking off") continue;
     const Answer answer = generate(prompt["ids"].get<std::vector<int32_t>>(), generate_options(0));
     EXPECT_EQ(answer.finish, HEADRACE_FINISH_STOP);
@@ -327,7 +327,7 @@ TEST_F(Api, AGenerationResultOfTheWrongSizeIsRefusedAndNotWritten) {
 }
 
 TEST_F(Api, TheSequenceGoesOnFromCallToCall) {
-  const auto prompts = reference()["prompts"];
+  const auto prompts = reference_prompts();
   const std::vector<int32_t> expected = prompts[0]["greedy"]["ids"];
   std::vector<int32_t> ids = generate(prompts[0]["ids"].get<std::vector<int32_t>>(), generate_options(3)).ids;
   for (const int32_t id : generate({}, generate_options(5)).ids) ids.push_back(id);

@@ -105,7 +105,7 @@ TEST(EngineFloor, EveryBudgetBelowTheFloorIsRefusedWithTheFloorAndTheFloorRuns) 
     const auto floor = open_with(folder.path(), EngineOptions::BudgetKind::kFloor, 0);
     ASSERT_TRUE(floor) << floor.error().message;
     ASSERT_GT(floor.value(), kProcessBytes);
-    const size_t step = (floor.value() - kProcessBytes) / 40;
+    const size_t step = (floor.value() - kProcessBytes) / 17;
     // Downwards from one byte less: every reservation of the way up fails once.
     for (size_t bytes = floor.value() - 1; bytes > kProcessBytes - step; bytes -= step) {
       const auto refused = open_with(folder.path(), EngineOptions::BudgetKind::kBytes, bytes);

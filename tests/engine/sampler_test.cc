@@ -108,7 +108,7 @@ TEST(Sampler, FiltersKeepWhatTheirDefinitionKeeps) {
       {.temperature = 0.2, .top_k = 50, .top_p = 0.95, .min_p = 0.1},
   };
   for (const SamplingOptions& options : cases) {
-    EXPECT_EQ(drawn_ids(logits, options, 20000), kept_by_definition(logits, options))
+    EXPECT_EQ(drawn_ids(logits, options, 8000), kept_by_definition(logits, options))
         << "top_k " << options.top_k << " top_p " << options.top_p << " min_p " << options.min_p;
   }
 }
