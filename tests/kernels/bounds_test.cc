@@ -38,16 +38,18 @@ TEST_P(Bounds, ProductsTouchNothingBesideTheRows) {
       const size_t cols = width * step;
       const size_t rows = width == 17 ? 67 : 9;
       const GuardedRows data(rows, format_row_bytes(format, cols));
+      const bool has_scales = format_scale_row_bytes(format, cols) > 0;
       const GuardedRows scales(rows, std::max<size_t>(format_scale_row_bytes(format, cols), 1));
       for (size_t r = 0; r < rows; ++r) {
-        test::fill_weight_row(numbers_, Inputs::kOrdinary, format, cols, data.row(r), scales.row(r));
+        test::fill_weight_row(numbers_, Inputs::kOrdinary, format, cols, data.row(r),
+                              has_scales ? scales.row(r) : nullptr);
       }
       const WeightView weights = {.format = format,
                                   .rows = rows,
                                   .cols = cols,
                                   .data = data.row(0),
                                   .row_bytes = data.pitch_bytes(),
-                                  .scales = format == Format::kMxfp4 ? scales.row(0) : nullptr,
+                                  .scales = has_scales ? scales.row(0) : nullptr,
                                   .scale_row_bytes = scales.pitch_bytes()};
       const auto index = static_cast<size_t>(format);
       for (const size_t tokens : {1, 2, 3, 4, 5, 8, 9, 33}) {

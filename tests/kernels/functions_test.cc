@@ -18,8 +18,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 class Functions : public test::EveryTable {
  protected:
   std::vector<float> exp(const std::vector<float>& x) const {
-    std::vector<float> y;
-    for (const float value : x) y.push_back(kernels().exp(value));
+    std::vector<float> y(x.size());
+    for (size_t i = 0; i < x.size(); ++i) y[i] = kernels().exp(x[i]);
     return y;
   }
   std::vector<float> sigmoid(const std::vector<float>& x) const {

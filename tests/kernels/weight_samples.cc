@@ -72,7 +72,7 @@ void fill_weight_row(Numbers& numbers, Inputs inputs, Format format, size_t cols
       const uint32_t mask = inputs == Inputs::kZeros ? 0x88 : 0xff;
       data[col / 2] = static_cast<std::byte>(numbers.bits() & mask);
     }
-    if (format == Format::kMxfp4 && col % 32 == 0) scales[col / 32] = scale_code(numbers, inputs);
+    if (scales && col % 32 == 0) scales[col / 32] = scale_code(numbers, inputs);
   }
 }
 

@@ -16,7 +16,7 @@ inline size_t column_multiple(Format format) {
   return format == Format::kMxfp4 ? 32 : 1;
 }
 
-/// Fills one stored row with codes whose numbers are like `inputs`.
+/// Fills one stored row with codes whose numbers are like `inputs`. `scales` is null where the format has none.
 void fill_weight_row(Numbers& numbers, Inputs inputs, Format format, size_t cols, std::byte* data, std::byte* scales);
 
 /// How the bytes of a sample lie.

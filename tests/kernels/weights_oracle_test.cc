@@ -104,8 +104,9 @@ TEST_P(WeightOracle, Matvec) {
                                                   MatrixView<float>(y.data(), 1, rows));
     for (size_t r = 0; r < rows; ++r) {
       // One rounding of 2^-24 for each step of a lane and each level of the tree.
-      const double steps = static_cast<double>(cols / 16) + 5.0;
-      EXPECT_NEAR(y[r], c.at("y").at(r).get<double>(), c.at("magnitude").at(r).get<double>() * steps * 0x1p-24);
+      const size_t steps = cols / 16 + 5;
+      EXPECT_NEAR(y[r], c.at("y").at(r).get<double>(),
+                  c.at("magnitude").at(r).get<double>() * static_cast<double>(steps) * 0x1p-24);
     }
   }
 }
