@@ -27,6 +27,7 @@ readonly BUILD_PACKAGES=(
 readonly DEV_PACKAGES=(
   "clang command:clang++"
   "libclang-rt-dev sanitizer:-"
+  "llvm command:llvm-symbolizer"
   "clang-tidy command:clang-tidy-14|clang-tidy"
   "clang-format command:clang-format-14|clang-format"
   "g++-aarch64-linux-gnu command:aarch64-linux-gnu-g++"

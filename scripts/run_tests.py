@@ -58,7 +58,8 @@ def run_ctest(folder, only, jobs):
         command = ["ctest", "--test-dir", str(folder), "--parallel", str(jobs), "--quiet", "--output-junit", report]
         if only:
             command += ["--tests-regex", only]
-        status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
+        environment = {"ASAN_OPTIONS": "print_legend=0", **os.environ}
+        status = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment).returncode
         if not os.path.exists(report):
             return Outcome(failed=[("ctest", f"ended with status {status} and no report")])
         outcome = read_junit(report)

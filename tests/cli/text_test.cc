@@ -23,7 +23,8 @@ TEST(TokenizeCommand, PrintsIdsOfTheArgument) {
 }
 
 TEST(TokenizeCommand, BytesPassUnchangedThroughFileAndStandardInput) {
-  const std::string text("  tab\t, \r\n\n zero \0 emoji \xF0\x9F\x98\x80 broken \xFF\xC3 end\n", 49);
+  using namespace std::string_literals;  // The length counts the zero byte.
+  const std::string text = "  tab\t, \r\n\n zero \0 emoji \xF0\x9F\x98\x80 broken \xFF\xC3 end\n"s;
   const TempFolder folder;
   folder.write("text", text);
   const auto from_file = run_program({"tokenize", "demo", "--file", folder.file("text")});
