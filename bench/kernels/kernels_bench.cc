@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "base/float_environment.h"
 #include "kernels/dispatch.h"
-#include "kernels/matrix_pool.h"
-#include "kernels/plain_read.h"
+#include "matrix_pool.h"
+#include "plain_read.h"
 
 namespace headrace::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/matrix_pool.h"
+#include "matrix_pool.h"
 
 #include <algorithm>
 

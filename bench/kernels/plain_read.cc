@@ -1,4 +1,4 @@
-#include "kernels/plain_read.h"
+#include "plain_read.h"
 
 #include <cstring>
 
