@@ -21,7 +21,11 @@ Result<std::unique_ptr<OpenModel>> OpenModel::open(const std::string& folder, co
   open->pool_ = TRY(ThreadPool::create(setup.threads, {}));
   const Kernels* kernels = TRY(select_kernels(setup.isa));
   const ModelResources resources{*kernels, *open->pool_, open->budget_, open->opener_, open->log_};
-  open->model_ = TRY(open_model(folder, resources, {setup.data_mode, setup.chunk_tokens, setup.row_block_bytes}));
+  const ModelOptions options = {.data_mode = setup.data_mode,
+                                .context_tokens = context_tokens,
+                                .chunk_tokens_max = setup.chunk_tokens,
+                                .row_block_bytes_max = setup.row_block_bytes};
+  open->model_ = TRY(open_model(folder, resources, options));
   TRY(open->model_->load_trunk());
   open->state_ = TRY(open->model_->create_state(context_tokens));
   const size_t all = open->model_->expert_slots_max();
