@@ -17,13 +17,11 @@ namespace headrace {
 /// * `bits`: the lane whose pattern is the argument. `bit_and`, `bit_or`, `shift_right_3` (zeros come in) work on
 ///   patterns.
 /// * `fma(a, b, c)` = a * b + c, rounded once. `greater` is false for NaN. `select(m, a, b)` = m ? a : b.
-/// * `power_of_two(t)` = 2^n in each lane for t = n + 1.5 * 2^23, as rounding by that constant leaves it, and n from
-/// -126
-///   to 127; anything where t is NaN.
+/// * `power_of_two(t)` = 2^n in each lane for t = n + 1.5 * 2^23, as rounding by that constant leaves it, where n is at
+///   least -126 and at most 127; anything where t is NaN.
 /// * `sum`: lane l with l + 8, then + 4, + 2, + 1.
 /// * `look_up` reads 32 nibbles from 16 bytes, low nibble first, and gives their numbers in the table. Nibble i of each
-/// 16
-///   lands in the lane to which `to_look_up_order` moves lane i (whatever costs an instruction set least);
+///   16 lands in the lane to which `to_look_up_order` moves lane i (whatever costs an instruction set least);
 ///   `to_natural_order` moves it back.
 /// * `in_registers` changes nothing: it stops a compiler that would read memory again at each use.
 ///
