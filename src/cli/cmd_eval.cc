@@ -77,15 +77,9 @@ class Report {
 
   bool all_logits() const { return settings_.logits == "all"; }
 
-  void begin(std::span<const int32_t> ids) {
-    if (!settings_.json) return;
-    const bool has_tokens = has_json_logits_ || logits_file_ || settings_.trace_experts;
-    write_stdout(has_tokens ? fmt::format("{{\"tokens\":{}", json_ids(ids)) : "{");
-    has_keys_ = has_tokens;
-    if (has_json_logits_) write_stdout(",\"logits\":[");
-  }
-
-  void add(const headrace_token_result& token, size_t vocabulary_size) {
+  /// Takes a result in. Nothing is written before the first one: ids that are refused leave no half object behind.
+  void add(std::span<const int32_t> ids, const headrace_token_result& token, size_t vocabulary_size) {
+    if (!has_begun_) begin(ids);
     if (token.logits) add_logits({token.logits, vocabulary_size});
     if (settings_.trace_experts) add_experts(token);
   }
@@ -101,6 +95,15 @@ class Report {
   }
 
  private:
+  void begin(std::span<const int32_t> ids) {
+    has_begun_ = true;
+    if (!settings_.json) return;
+    const bool has_tokens = has_json_logits_ || logits_file_ || settings_.trace_experts;
+    write_stdout(has_tokens ? fmt::format("{{\"tokens\":{}", json_ids(ids)) : "{");
+    has_keys_ = has_tokens;
+    if (has_json_logits_) write_stdout(",\"logits\":[");
+  }
+
   void add_logits(std::span<const float> logits) {
     if (has_json_logits_) write_stdout((row_count_ == 0 ? "" : ",") + json_floats(logits));
     if (logits_file_) logits_file_->write({reinterpret_cast<const char*>(logits.data()), logits.size_bytes()});
@@ -140,6 +143,7 @@ class Report {
 
   const Settings& settings_;
   std::optional<AtomicFile> logits_file_;
+  bool has_begun_ = false;
   bool has_json_logits_ = false;
   bool has_keys_ = false;
   size_t top_ = 0;
@@ -156,9 +160,8 @@ void evaluate(const Settings& settings, const api::Model& model, api::Session& s
   PromptProgress progress;
   options.on_progress = progress.callback();
   const size_t vocabulary_size = model.vocabulary_size();
-  report.begin(ids);
   session.evaluate(ids, options, [&](const headrace_token_result& token) {
-    report.add(token, vocabulary_size);
+    report.add(ids, token, vocabulary_size);
     return true;
   });
   report.end(model);
@@ -168,7 +171,8 @@ void evaluate(const Settings& settings, const api::Model& model, api::Session& s
 
 ExitStatus eval(const Settings& settings) {
   check_settings(settings);
-  const std::string text = settings.ids.empty() ? text_from(settings, 1) : std::string();
+  const size_t bytes_max = settings.perplexity ? kTextBytesMax : prompt_bytes_max(settings);
+  const std::string text = settings.ids.empty() ? text_from(settings, 1, bytes_max) : std::string();
   api::Model model = open_model(settings, settings.logits == "all" || settings.perplexity ? kLogitsRows : 1);
   const std::vector<int32_t> ids = evaluated_ids(settings, model, text);
   api::Session session = model.create_session();

@@ -77,7 +77,7 @@ ExitStatus run(const Settings& settings) {
     throw UsageError("--ids is the prompt; it stands alone, without PROMPT, --file and --raw");
   }
   check_chat_format(settings);
-  const std::string text = has_ids ? std::string() : text_from(settings, 1);
+  const std::string text = has_ids ? std::string() : text_from(settings, 1, prompt_bytes_max(settings));
   api::Model model = open_model(settings, 1);
   const std::vector<int32_t> ids = prompt_ids(settings, model, text);
   if (ids.empty()) throw UsageError("the prompt is empty");

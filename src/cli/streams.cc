@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <system_error>
 
 #include "cli/exit_status.h"
@@ -29,7 +31,21 @@ int write_all(int descriptor, std::string_view bytes) {
   return 0;
 }
 
-std::string read_all(int descriptor, const std::string& name) {
+/// The file that `path` leads to, so that writing replaces it and not a link to it.
+std::string behind_links(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path target = std::filesystem::weakly_canonical(path, failure);
+  return failure || target.empty() ? path : target.string();
+}
+
+/// Permissions of a file that this process makes.
+mode_t new_file_mode() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+std::string read_all(int descriptor, const std::string& name, size_t bytes_max) {
   std::string text;
   char buffer[1 << 16];
   for (;;) {
@@ -38,9 +54,7 @@ std::string read_all(int descriptor, const std::string& name) {
     if (count < 0) throw StreamError(fmt::format("{}: {}", name, reason(errno)));
     if (count == 0) return text;
     text.append(buffer, static_cast<size_t>(count));
-    if (text.size() > kTextBytesMax) {
-      throw StreamError(fmt::format("{}: longer than {} MiB", name, kTextBytesMax >> 20));
-    }
+    if (text.size() > bytes_max) throw UsageError(fmt::format("{}: longer than {} bytes", name, bytes_max));
   }
 }
 
@@ -69,25 +83,37 @@ bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1;
 }
 
-std::string read_text(const std::string& path) {
-  if (path == "-") return read_all(STDIN_FILENO, "standard input");
+std::string read_text(const std::string& path, size_t bytes_max) {
+  if (path == "-") return read_all(STDIN_FILENO, "standard input", bytes_max);
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) throw StreamError(fmt::format("{}: {}", path, reason(errno)));
   struct Closer {
     int descriptor;
     ~Closer() { close(descriptor); }
   } const closer{descriptor};
-  return read_all(descriptor, path);
+  return read_all(descriptor, path, bytes_max);
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+AtomicFile::AtomicFile(const std::string& path) : path_(behind_links(path)) {
   struct stat status {};
-  const bool is_direct = stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
-  const std::string target = is_direct ? path : fmt::format("{}.tmp-{}", path, getpid());
-  const int flags = is_direct ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-  descriptor_ = open(target.c_str(), flags, 0666);
-  if (descriptor_ < 0) throw StreamError(fmt::format("{}: {}", target, reason(errno)));
-  if (!is_direct) temporary_path_ = target;
+  const bool exists = stat(path_.c_str(), &status) == 0;
+  // Names such as /dev/stdout may lead to a regular file that somebody else has open.
+  const bool is_direct =
+      (exists && !S_ISREG(status.st_mode)) || path.starts_with("/dev/") || path.starts_with("/proc/");
+  if (is_direct) {
+    descriptor_ = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  } else {
+    temporary_path_ = path_ + ".tmp-XXXXXX";
+    descriptor_ = mkostemp(temporary_path_.data(), O_CLOEXEC);
+  }
+  if (descriptor_ < 0) {
+    temporary_path_.clear();
+    throw StreamError(fmt::format("{}: {}", path, reason(errno)));
+  }
+  // A temporary file is private; the file that it becomes is as open as the one before, or as a new one would be.
+  if (!is_direct && fchmod(descriptor_, exists ? status.st_mode & 0777 : new_file_mode()) != 0) {
+    throw StreamError(fmt::format("{}: {}", path, reason(errno)));
+  }
 }
 
 AtomicFile::~AtomicFile() {

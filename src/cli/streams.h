@@ -16,9 +16,8 @@ void write_stderr(std::string_view bytes);
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
-/// All of standard input, or of a file; '-' is standard input. StreamError when it is longer than kTextBytesMax.
-inline constexpr size_t kTextBytesMax = size_t{256} << 20;
-std::string read_text(const std::string& path);
+/// All of standard input, or of a file; '-' is standard input. UsageError when it is longer than `bytes_max`.
+std::string read_text(const std::string& path, size_t bytes_max);
 
 /// A file that appears under its name complete or not at all: written beside it, synced and renamed by `commit`. What
 /// is no regular file, such as a pipe or /dev/stdout, is written directly.

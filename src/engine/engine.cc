@@ -188,9 +188,17 @@ Status Engine::load() {
   TRY(model().load_trunk());
   spare_memory_ = TRY(take_session_memory());
   if (plan.slots > 0) TRY(model().create_expert_cache(plan.slots));
+  TRY(check_vocabularies());
   find_stop_ids();
   counters_at_load_ = model().counters();
   return {};
+}
+
+/// A rank file that lost its last lines gives other texts for the same ids.
+Status Engine::check_vocabularies() const {
+  if (!tokenizer_ || tokenizer_->vocabulary_size() == info().vocabulary_size) return {};
+  return error(Code::kFormat, "the tokenizer has %zu ids and the model %zu: their files are damaged, or of two models",
+               tokenizer_->vocabulary_size(), info().vocabulary_size);
 }
 
 /// Kimi K3's tokenizer and its configuration name different ends: a story ends with the one, a message with the other.

@@ -130,6 +130,7 @@ class Engine {
   Result<Opened> open_parts(size_t limit_bytes, size_t chunk_tokens) const;
   Result<size_t> measure_floor_bytes() const;
   std::vector<size_t> chunk_choices() const;
+  Status check_vocabularies() const;
   void find_stop_ids();
   Result<size_t> context_tokens(const ModelInfo& info) const;
   size_t session_bytes(const Model& model, size_t context_tokens) const;

@@ -81,6 +81,14 @@ std::vector<Golden> goldens() {
 constexpr double kRelativeMax = 1e-4;
 constexpr double kAbsoluteMax = 5e-4;
 
+TEST(EvalCommand, RefusedIdsLeaveNoHalfObjectBehind) {
+  for (const char* logits : {"last", "all"}) {
+    const auto result = run_program({"eval", "demo", "--ids", "1,999999", "--json", "--logits", logits});
+    EXPECT_EQ(result.exit_status, 2);
+    EXPECT_EQ(result.out, "");
+  }
+}
+
 TEST(EvalCommand, LogitsOfTheTinyModelsAreTheGoldenOnes) {
   for (const Golden& golden : goldens()) {
     const TempFolder folder;

@@ -222,17 +222,18 @@ TEST(RunCommand, ControlCStopsCleanlyAndKeepsTheTextSoFar) {
 
 TEST(RunCommand, ControlCIsToldInJsonAndStatistics) {
   const TempFolder folder;
-  // With --json nothing comes before the end, so the signal comes by an alarm that the program inherits.
-  const auto result =
-      run_program({"run", "demo", "--raw", "Once upon a time", "-n", "4000", "--json", "--stats", folder.file("stats")},
-                  {.in_child = [] {
-                    const pid_t parent = getpid();
-                    if (fork() == 0) {
-                      usleep(800000);
-                      kill(parent, SIGINT);
-                      _exit(0);
-                    }
-                  }});
+  // With --json nothing comes before the end, so the signal comes by an alarm that the program inherits. This seed's
+  // noise goes on for 3,878 tokens, some seconds.
+  const auto result = run_program({"run", "demo", "--raw", "Once upon a time", "-n", "4000", "--temp", "5", "--seed",
+                                   "9", "--json", "--stats", folder.file("stats")},
+                                  {.in_child = [] {
+                                    const pid_t parent = getpid();
+                                    if (fork() == 0) {
+                                      usleep(800000);
+                                      kill(parent, SIGINT);
+                                      _exit(0);
+                                    }
+                                  }});
   EXPECT_EQ(result.exit_status, 6) << result.error;
   if (result.out.empty()) GTEST_SKIP() << "the signal came before the session: this machine is too busy to tell";
   EXPECT_EQ(nlohmann::json::parse(result.out)["finish"], "cancelled");
@@ -243,6 +244,46 @@ TEST(RunCommand, AReaderThatIsGoneEndsTheRunQuietly) {
   const auto result = run_program({"run", "demo", "--raw", "Once upon a time", "-n", "100"}, {.close_output = true});
   EXPECT_EQ(result.exit_status, 5);
   EXPECT_EQ(result.error.find("Broken pipe"), std::string::npos);
+}
+
+TEST(RunCommand, StatisticsReplaceTheFileBehindALinkAndKeepItsMode) {
+  const TempFolder folder;
+  folder.write("real.json", "old");
+  std::filesystem::permissions(folder.file("real.json"), std::filesystem::perms::owner_read);
+  std::filesystem::create_symlink("real.json", folder.file("link.json"));
+  const auto result = run_program({"run", "demo", "--raw", "Once", "-n", "2", "--stats", folder.file("link.json")});
+  EXPECT_EQ(result.exit_status, 0) << result.error;
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link.json")));
+  EXPECT_TRUE(nlohmann::json::parse(plain_read(folder.file("real.json"))).contains("tokens"));
+  EXPECT_EQ(std::filesystem::status(folder.file("real.json")).permissions(), std::filesystem::perms::owner_read);
+}
+
+TEST(RunCommand, StatisticsToStandardOutputLeaveItsNameAlone) {
+  const auto result = run_program({"run", "demo", "--raw", "Once", "-n", "2", "--json", "--stats", "/dev/stdout"});
+  EXPECT_EQ(result.exit_status, 0) << result.error;
+  EXPECT_NE(result.out.find("\"finish\""), std::string::npos);
+  EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
+}
+
+TEST(RunCommand, APromptThatCannotFitIsRefusedBeforeItIsRead) {
+  const TempFolder folder;
+  folder.write("prompt", std::string(4096 * 256 + 1, 'a'));
+  const auto result = run_program({"run", "demo", "--raw", "--file", folder.file("prompt")});
+  EXPECT_EQ(result.exit_status, 2);
+  EXPECT_NE(result.error.find("prompt"), std::string::npos) << result.error;
+  EXPECT_EQ(result.error.find("budget"), std::string::npos) << "the model was opened first";
+}
+
+TEST(RunCommand, ARankFileWithoutItsLastLinesIsRefused) {
+  const TempFolder folder;
+  std::filesystem::copy(std::string(HEADRACE_SOURCE_DIR) + "/models/demo", folder.file("model"));
+  std::string ranks = plain_read(folder.file("model/tiktoken.model"));
+  for (int lines = 0; lines < 97; ++lines) ranks.erase(ranks.rfind('\n', ranks.size() - 2) + 1);
+  folder.write("model/tiktoken.model", ranks);
+  const auto result = run_program({"run", folder.file("model"), "--ids", "1,2", "-n", "2"});
+  EXPECT_EQ(result.exit_status, 4);
+  EXPECT_NE(result.error.find("tokenizer"), std::string::npos) << result.error;
+  EXPECT_EQ(result.out, "");
 }
 
 TEST(RunCommand, WritesNothingWithoutBeingAsked) {
