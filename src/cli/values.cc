@@ -68,7 +68,8 @@ uint64_t size_bytes(std::string_view text) {
   if (digits.find_first_not_of("0123456789.") != std::string_view::npos) refuse(text, kAllowed);
   uint64_t whole = 0;
   if (unit == 0) {
-    if (!read_all(digits, whole) || whole == 0) refuse(text, kAllowed);
+    constexpr auto kBytesMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+    if (!read_all(digits, whole) || whole == 0 || whole > kBytesMax) refuse(text, kAllowed);
     return whole;
   }
   double value = 0;

@@ -52,7 +52,10 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& folder, con
     return std::optional<std::string>(TRY(read_text_file(opener, path, file.bytes_max)));
   };
   auto tokenizer = load_tokenizer(read);
-  if (!tokenizer && !found_any && tokenizer.error().code == Code::kFormat) return std::unique_ptr<Tokenizer>();
+  // A folder without any tokenizer is a model of ids; one with half of one is damaged.
+  std::error_code failure;
+  const bool has_part = found_any || std::filesystem::exists(folder + "/tokenizer_config.json", failure);
+  if (!tokenizer && !has_part && tokenizer.error().code == Code::kFormat) return std::unique_ptr<Tokenizer>();
   if (!tokenizer) return with_context(tokenizer.take_error(), "%s", folder.c_str());
   return tokenizer;
 }

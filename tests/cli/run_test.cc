@@ -286,6 +286,17 @@ TEST(RunCommand, ARankFileWithoutItsLastLinesIsRefused) {
   EXPECT_EQ(result.out, "");
 }
 
+TEST(RunCommand, HalfATokenizerIsRefused) {
+  for (const char* missing : {"tiktoken.model", "tokenizer_config.json"}) {
+    const TempFolder folder;
+    std::filesystem::copy(std::string(HEADRACE_SOURCE_DIR) + "/models/demo", folder.file("model"));
+    std::filesystem::remove(folder.file("model") + "/" + missing);
+    const auto result = run_program({"run", folder.file("model"), "--ids", "1,2", "-n", "2"});
+    EXPECT_EQ(result.exit_status, 4) << missing;
+    EXPECT_NE(result.error.find(missing), std::string::npos) << result.error;
+  }
+}
+
 TEST(RunCommand, WritesNothingWithoutBeingAsked) {
   const auto forbid_writing = [] {
     const rlimit none = {0, 0};
