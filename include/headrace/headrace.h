@@ -15,8 +15,8 @@
  * length does not count; it may hold other zero bytes. Data passed to a callback lives until the callback returns.
  *
  * Threads. A tokenizer, and the constant functions of a model, may be used from any thread. Of all other calls on one
- * model and its sessions only one may run at a time, from whatever thread: the caller sees to that. (Creating, resetting,
- * evaluating and generating notice a second call and refuse it with HEADRACE_ARGUMENT; the others do not.)
+ * model and its sessions only one may run at a time, from whatever thread: the caller sees to that. (Creating,
+ * resetting, evaluating and generating notice a second call and refuse it with HEADRACE_ARGUMENT; the others do not.)
  * headrace_session_cancel is the exception. Different models are independent.
  *
  * The library does not print, reads no environment variables, has no global state, never writes a file and does not
