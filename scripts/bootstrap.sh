@@ -15,6 +15,7 @@ readonly BUILD_PACKAGES=(
   "make command:make"
   "pkg-config command:pkg-config"
   "libfmt-dev header:fmt/core.h"
+  "libcli11-dev header:CLI/CLI.hpp"
   "libpcre2-dev header:pcre2.h"
   "libxxhash-dev header:xxhash.h"
   "nlohmann-json3-dev header:nlohmann/json.hpp"

@@ -20,7 +20,7 @@ PUBLIC_FOLDER = "headrace"
 LAYERS_OF_THE_PUBLIC_HEADER = {"api", "cli", "server", "tools"}
 
 # First part of an include of a third-party header, and the part of its CMake target that names the package.
-PACKAGES = {"fmt": "fmt::fmt", "nlohmann": "nlohmann_json", "pcre2.h": "PCRE2", "xxhash.h": "XXHASH",
+PACKAGES = {"fmt": "fmt::fmt", "CLI": "CLI11", "nlohmann": "nlohmann_json", "pcre2.h": "PCRE2", "xxhash.h": "XXHASH",
             "liburing.h": "URING"}
 
 

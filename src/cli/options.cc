@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "cli/exit_status.h"
 #include "cli/values.h"
@@ -160,27 +163,51 @@ constexpr Option kOptions[] = {
      [](S& s, V v) { s.log_level = log_level(v); }},
 };
 
-const Option* find_option(std::string_view word, unsigned groups) {
-  for (const Option& option : kOptions) {
-    if ((option.groups & (groups | kAllCommands)) == 0) continue;
-    const bool is_long = option.name.size() > 1 && word.starts_with("--") && word.substr(2) == option.name;
-    const bool is_short = word.size() == 2 && word[0] == '-' && option.short_name != 0 && word[1] == option.short_name;
-    if (is_long || is_short) return &option;
-  }
-  return nullptr;
+bool is_known(const Option& option, unsigned groups) {
+  return (option.groups & (groups | kAllCommands)) != 0;
 }
 
 std::string spelling(const Option& option) {
   return fmt::format("{}{}", option.name.size() == 1 ? "-" : "--", option.name);
 }
 
-void apply(const Option& option, std::string_view value, Settings& settings) {
-  if (!option.is_repeatable && settings.has(option.name)) {
-    throw UsageError(fmt::format("{}: given twice", spelling(option)));
+/// The parser would take the next word as the value of "--name=".
+void refuse_empty_values(std::span<const char* const> words) {
+  for (const std::string_view word : words) {
+    if (word == "--") return;
+    if (word.starts_with("--") && word.find('=') == word.size() - 1) {
+      throw UsageError(fmt::format("{}: must not be empty", word.substr(0, word.size() - 1)));
+    }
   }
+}
+
+CLI::Option* add_to(CLI::App& parser, const Option& option) {
+  std::string names = spelling(option);
+  if (option.name.size() > 1 && option.short_name != 0) names += fmt::format(",-{}", option.short_name);
+  if (option.value.empty()) return parser.add_flag(names)->disable_flag_override()->take_all();
+  return parser.add_option(names)->expected(1)->take_all();
+}
+
+/// Says what the parser found wrong with an option, in words of the table.
+[[noreturn]] void refuse(std::string_view failure, std::span<const std::pair<const Option*, CLI::Option*>> known) {
+  for (const auto& [option, parsed] : known) {
+    // Messages begin with the name, with or without its dashes.
+    const std::string_view name = failure.substr(failure.find_first_not_of('-'));
+    if (!name.starts_with(option->name) || name.substr(option->name.size()).find_first_of(": ") != 0) continue;
+    if (option->value.empty()) throw UsageError(fmt::format("{}: takes no value", spelling(*option)));
+    throw UsageError(fmt::format("{}: needs a value: {}", spelling(*option), option->value));
+  }
+  throw UsageError(std::string(failure));
+}
+
+void apply(const Option& option, const CLI::Option& parsed, Settings& settings) {
+  const size_t count = option.value.empty() ? parsed.count() : parsed.results().size();
+  if (count == 0) return;
+  if (count > 1 && !option.is_repeatable) throw UsageError(fmt::format("{}: given twice", spelling(option)));
   settings.given.push_back(option.name);
   try {
-    option.set(settings, value);
+    if (option.value.empty()) return option.set(settings, {});
+    for (const std::string& value : parsed.results()) option.set(settings, value);
   } catch (const UsageError& failure) {
     throw UsageError(fmt::format("{}: {}", spelling(option), failure.what()));
   }
@@ -194,31 +221,25 @@ bool Settings::has(std::string_view name) const {
 
 Settings parse_options(std::span<const char* const> words, unsigned groups) {
   Settings settings;
-  bool options_ended = false;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (options_ended || word.size() < 2 || word[0] != '-') {
-      settings.arguments.emplace_back(word);
-      continue;
-    }
-    if (word == "--") {
-      options_ended = true;
-      continue;
-    }
-    const size_t equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
-    const Option* option = find_option(word.substr(0, equals), groups);
-    if (!option) throw UsageError(fmt::format("unknown option {}", word.substr(0, equals)));
-    if (option->value.empty()) {
-      if (equals != std::string_view::npos) throw UsageError(fmt::format("{}: takes no value", spelling(*option)));
-      apply(*option, {}, settings);
-    } else if (equals != std::string_view::npos) {
-      apply(*option, word.substr(equals + 1), settings);
-    } else if (i + 1 == words.size()) {
-      throw UsageError(fmt::format("{}: needs a value: {}", spelling(*option), option->value));
-    } else {
-      apply(*option, words[++i], settings);
-    }
+  refuse_empty_values(words);
+  CLI::App parser;
+  parser.set_help_flag();  // The table has its own.
+  parser.allow_extras();   // Unknown options are named below.
+  parser.add_option("arguments", settings.arguments);
+  std::vector<std::pair<const Option*, CLI::Option*>> known;
+  for (const Option& option : kOptions) {
+    if (is_known(option, groups)) known.emplace_back(&option, add_to(parser, option));
   }
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    parser.parse(std::move(reversed));
+  } catch (const CLI::ParseError& failure) {
+    refuse(failure.what(), known);
+  }
+  for (const std::string& word : parser.remaining()) {
+    if (word != "--") throw UsageError(fmt::format("unknown option {}", word.substr(0, word.find('='))));
+  }
+  for (const auto& [option, parsed] : known) apply(*option, *parsed, settings);
   return settings;
 }
 
@@ -226,7 +247,7 @@ std::string options_help(unsigned groups) {
   constexpr size_t kColumn = 34;
   std::string help;
   for (const Option& option : kOptions) {
-    if ((option.groups & (groups | kAllCommands)) == 0) continue;
+    if (!is_known(option, groups)) continue;
     std::string left = "  " + spelling(option);
     if (option.short_name != 0 && option.name.size() > 1) left += fmt::format(", -{}", option.short_name);
     if (!option.value.empty()) left += fmt::format(" {}", option.value);

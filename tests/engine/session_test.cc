@@ -106,6 +106,7 @@ TEST(Session, HeldBackTextIsReleasedAtTheEnd) {
 
 TEST(Session, EveryStreamedPieceIsValidUtf8) {
   FakeScript script;
+  script.vocabulary = 5;
   const auto engine = fake_engine(script, {"x", "\xF0\x9F", "\x98", "\x80", "ok\xF0\x9F"});
   const auto session = engine->create_session().take_value();
   std::vector<std::string> pieces;
