@@ -34,7 +34,16 @@ bool is_possible_block(size_t bytes) {
   return bytes > 0 && bytes <= kBlockBytesMax && (bytes & (bytes - 1)) == 0;
 }
 
+/// The only state that files share: who sees a descriptor again must be able to tell that the file is another.
+uint64_t next_serial() {
+  static std::atomic<uint64_t> count{0};
+  return count.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+DiskFile::DiskFile(std::string path, int fd, const SystemCalls& calls)
+    : path_(std::move(path)), fd_(fd), serial_(next_serial()), calls_(calls) {}
 
 Result<std::unique_ptr<ReadableFile>> DiskFile::open(const std::string& path, ReadMode mode, const SystemCalls& calls) {
   if (path.find('\0') != std::string::npos)
@@ -101,6 +110,24 @@ void DiskFile::drop_pages_of(uint64_t offset, size_t size) const {
   calls_.drop_pages(fd_, static_cast<off_t>(pages.offset), static_cast<off_t>(pages.size));
 }
 
+Error DiskFile::read_error(uint64_t offset, size_t size, int error_number) const {
+  return error(Code::kIo, "read %s @%llu, %zu bytes: %s", path_.c_str(), static_cast<unsigned long long>(offset), size,
+               reason_of(error_number).c_str());
+}
+
+Result<size_t> DiskFile::finish_read(uint64_t offset, std::span<std::byte> out, int64_t result) {
+  const Reading reading = reading_.load(std::memory_order_relaxed);
+  if (result >= 0) {
+    if (reading == Reading::kBufferedAndDropped) drop_pages_of(offset, static_cast<size_t>(result));
+    return static_cast<size_t>(result);
+  }
+  const auto error_number = static_cast<int>(-result);
+  // A refusal repeats itself and is dealt with there, also when another transfer has met it before this one.
+  const bool is_passing = error_number == EINTR || error_number == EAGAIN || error_number == ECANCELED;
+  if (is_passing || (error_number == EINVAL && reading != Reading::kBuffered)) return read_some(offset, out);
+  return read_error(offset, out.size(), error_number);
+}
+
 Result<size_t> DiskFile::read_some(uint64_t offset, std::span<std::byte> out) {
   ENSURE(offset % block_bytes_ == 0 && out.size() % block_bytes_ == 0);
   ENSURE(reinterpret_cast<uintptr_t>(out.data()) % block_bytes_ == 0);
@@ -118,8 +145,7 @@ Result<size_t> DiskFile::read_some(uint64_t offset, std::span<std::byte> out) {
     } else if (error_number == EINTR) {
       ++interruptions;
     } else {
-      return error(Code::kIo, "read %s @%llu, %zu bytes: %s", path_.c_str(), static_cast<unsigned long long>(offset),
-                   out.size(), reason_of(error_number).c_str());
+      return read_error(offset, out.size(), error_number);
     }
   }
   return error(Code::kIo, "read %s @%llu, %zu bytes: interrupted %d times in a row", path_.c_str(),

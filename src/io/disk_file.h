@@ -30,19 +30,23 @@ class DiskFile final : public ReadableFile {
   bool is_direct() const override { return reading_.load(std::memory_order_relaxed) == Reading::kDirect; }
 
   Result<size_t> read_some(uint64_t offset, std::span<std::byte> out) override;
+  std::optional<FileHandle> handle() const override { return FileHandle{fd_, serial_}; }
+  Result<size_t> finish_read(uint64_t offset, std::span<std::byte> out, int64_t result) override;
 
  private:
   enum class Reading : uint8_t { kBuffered, kDirect, kBufferedAndDropped };
 
-  DiskFile(std::string path, int fd, const SystemCalls& calls) : path_(std::move(path)), fd_(fd), calls_(calls) {}
+  DiskFile(std::string path, int fd, const SystemCalls& calls);
   Status check_regular();
   void start_direct_reads();
   bool reads_directly_in(size_t block_bytes) const;
   void give_up_direct_reads();
+  Error read_error(uint64_t offset, size_t size, int error_number) const;
   void drop_pages_of(uint64_t offset, size_t size) const;
 
   const std::string path_;
   const int fd_;
+  const uint64_t serial_;
   const SystemCalls& calls_;
   uint64_t size_bytes_ = 0;
   size_t block_bytes_ = 1;

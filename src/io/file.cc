@@ -4,24 +4,15 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/ensure.h"
 #include "io/alignment.h"
 #include "io/disk_file.h"
+#include "io/read_progress.h"
 
 namespace headrace {
 namespace {
 
-/// Reads in a row that may bring nothing new (a short read inside a block) before the drive counts as broken.
-constexpr int kIdleReadsMax = 16;
-
 /// Bytes that `read_text_file` reads at once.
 constexpr size_t kTextChunkBytes = 64 * 1024;
-
-Error ends_early(const ReadableFile& file, ByteRange wanted, uint64_t end) {
-  return error(Code::kFormat, "read %s @%llu, %llu bytes: file ends %llu bytes early", file.path().c_str(),
-               static_cast<unsigned long long>(wanted.offset), static_cast<unsigned long long>(wanted.size),
-               static_cast<unsigned long long>(wanted.size - (end - std::min(end, wanted.offset))));
-}
 
 struct FreeMemory {
   void operator()(std::byte* data) const { std::free(data); }
@@ -29,34 +20,23 @@ struct FreeMemory {
 
 }  // namespace
 
+Result<size_t> ReadableFile::finish_read(uint64_t offset, std::span<std::byte> out, int64_t) {
+  return read_some(offset, out);
+}
+
 Result<std::unique_ptr<ReadableFile>> open_file(const std::string& path, ReadMode mode) {
   return DiskFile::open(path, mode);
 }
 
 Result<ReadOutcome> read_at_least(ReadableFile& file, uint64_t offset, std::span<std::byte> out, size_t needed_bytes) {
-  ENSURE(needed_bytes <= out.size());
-  const ByteRange needed{offset, needed_bytes};
-  if (offset > file.size_bytes() || needed_bytes > file.size_bytes() - offset) {
-    return ends_early(file, needed, file.size_bytes());
+  ReadProgress progress(ReadPart{&file, offset, out, needed_bytes});
+  TRY(progress.check_size());
+  while (!progress.is_complete()) {
+    const ReadProgress::Attempt attempt = progress.next();
+    const size_t size = TRY(file.read_some(attempt.offset, attempt.out));
+    TRY(progress.advance(size));
   }
-  const size_t block_bytes = file.block_bytes();
-  ReadOutcome outcome;
-  for (int idle_reads = 0; outcome.available_bytes < needed_bytes;) {
-    // A short read may stop inside a block: go on from the start of that block.
-    const size_t begin = static_cast<size_t>(align_down(outcome.available_bytes, block_bytes));
-    const size_t size = TRY(file.read_some(offset + begin, out.subspan(begin)));
-    outcome.transferred_bytes += align_up(size, block_bytes);
-    if (begin + size > outcome.available_bytes) {
-      outcome.available_bytes = begin + size;
-      idle_reads = 0;
-    } else if (size == 0) {
-      return ends_early(file, needed, offset + outcome.available_bytes);
-    } else if (++idle_reads == kIdleReadsMax) {
-      return error(Code::kIo, "read %s @%llu: %d reads in a row brought nothing new", file.path().c_str(),
-                   static_cast<unsigned long long>(offset), kIdleReadsMax);
-    }
-  }
-  return outcome;
+  return progress.outcome();
 }
 
 Status read_exactly(ReadableFile& file, uint64_t offset, std::span<std::byte> out) {

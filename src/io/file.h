@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +17,13 @@ struct ByteRange {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint64_t end() const { return offset + size; }
+};
+
+/// A file as the kernel knows it, for those who hand it transfers themselves.
+struct FileHandle {
+  int descriptor = -1;
+  /// Its own among all files that this process ever opens: numbers of descriptors are used again.
+  uint64_t serial = 0;
 };
 
 /// A file open for reading at any place. Reads may come from several threads at once.
@@ -35,6 +43,12 @@ class ReadableFile {
   /// (interruptions included: it returns 0 < n < size, or retries by itself when nothing was read). kIo with the
   /// system's reason when the read failed.
   virtual Result<size_t> read_some(uint64_t offset, std::span<std::byte> out) = 0;
+
+  /// Nothing where only `read_some` reads: files of memory, files that tests watch.
+  virtual std::optional<FileHandle> handle() const { return std::nullopt; }
+  /// What `read_some` would have made of the same transfer, after it was done by handle: `result` bytes, or a negative
+  /// error number. Repeats the transfer where `read_some` would (an interruption, a refusal of direct reads).
+  virtual Result<size_t> finish_read(uint64_t offset, std::span<std::byte> out, int64_t result);
 };
 
 enum class ReadMode : uint8_t {

@@ -14,6 +14,8 @@
 
 namespace headrace {
 
+class ReadBackend;
+
 /// How a queue reads.
 enum class ReadBackendKind : uint8_t {
   kAutomatic,  ///< io_uring where the kernel allows it, threads elsewhere.
@@ -23,7 +25,8 @@ enum class ReadBackendKind : uint8_t {
 
 struct ReadQueueOptions {
   ReadBackendKind backend = ReadBackendKind::kAutomatic;
-  size_t depth = 0;  ///< Transfers in flight, 1 to kDepthMax; 0: the default.
+  size_t depth = 0;        ///< Transfers in flight, 1 to kDepthMax; 0: the default.
+  size_t piece_bytes = 0;  ///< Longest transfer, kPieceBytesMin to kPieceBytesMax; 0: the default.
 };
 
 /// Counters since the queue was made. Measured, never estimated.
@@ -31,14 +34,15 @@ struct ReadQueueCounters {
   std::array<uint64_t, kReadPurposeCount> bytes_read{};  ///< Delivered by the system, whole blocks.
   uint64_t bytes_speculative = 0;         ///< Of these: by reads that were speculative when they were issued.
   uint64_t bytes_speculative_wasted = 0;  ///< ... and were cancelled or failed before anybody wanted them.
-  double busy_s = 0;                      ///< With at least one transfer in flight.
-  double wait_s = 0;                      ///< Inside wait, wait_any and drain.
+  double busy_s = 0;  ///< With at least one transfer in flight: issued, and its end not yet seen by the owner.
+  double wait_s = 0;  ///< Inside wait, wait_any and drain.
   size_t in_flight_bytes_peak = 0;
   uint64_t orphaned_count = 0;
 };
 
 /// Reads in flight on one drive: demand before trunk before speculation, deep enough to keep the drive busy and no
-/// deeper. One thread, the owner, calls everything; transfers go on while it computes, and what waits for room is
+/// deeper. One thread, the owner, calls everything (the
+/// kernel ties transfers to it); transfers go on while it computes, and what waits for room is
 /// issued whenever the owner calls in (`pump` for that alone).
 ///
 /// A read has one or more parts. It is `waiting` until its first transfer is issued, then `in flight`, then `ended`.
@@ -47,15 +51,24 @@ class ReadQueue {
  public:
   static constexpr size_t kDepthMax = 256;
   static constexpr size_t kPartsMax = 8;
+  /// Reads known at once: submitted, and neither taken nor cancelled for good.
+  static constexpr size_t kReadsMax = 512;
+  static constexpr size_t kPieceBytesMin = size_t{64} << 10;
+  static constexpr size_t kPieceBytesMax = size_t{1} << 30;
+  static constexpr size_t kDefaultDepth = 4;
+  static constexpr size_t kDefaultPieceBytes = size_t{4} << 20;
   /// Speculative reads are issued in pieces of at most this, one at a time.
   static constexpr size_t kSpeculativePieceBytes = size_t{2} << 20;
   /// Memory is registered in chunks of at most this, so that shrinking can unregister them.
   static constexpr size_t kRegisteredChunkBytesMax = size_t{256} << 20;
 
-  /// An explicit back end that does not work here is kUnsupported, with the system's reason; so is a depth out of range
-  /// (kArgument). Says once, through `log`, when registering memory is refused. Memory of the queue comes from
-  /// `budget`.
+  /// An explicit back end that does not work here is kUnsupported, with the system's reason; a depth or a piece
+  /// out of range is kArgument. Says once, through `log`, when registering memory is refused. Memory of the queue comes
+  /// from `budget`.
   static Result<std::unique_ptr<ReadQueue>> create(const ReadQueueOptions& options, Budget& budget, const Log& log);
+  /// The same over a back end of the caller's, which does up to `options.depth` transfers at once; for tests.
+  static Result<std::unique_ptr<ReadQueue>> create_over(std::unique_ptr<ReadBackend> backend,
+                                                        const ReadQueueOptions& options, Budget& budget);
   /// What `create` takes of the budget at most.
   static size_t memory_bytes(const ReadQueueOptions& options);
   /// Waits for every transfer in flight; nothing is written to anybody's memory afterwards.
@@ -70,7 +83,7 @@ class ReadQueue {
   void promote(ReadId id, ReadPriority priority);
   /// Gives a read up. True: nothing is in flight, the memory is the caller's at once, and the id is forgotten. False:
   /// a transfer cannot be taken back: the memory stays the queue's until `has_ended(id)`, which the caller then
-  /// confirms by `take` (its outcome does not matter). Nothing more of the read is issued.
+  /// confirms by `take` (its outcome does not matter: kCancelled). Nothing more of the read is issued.
   bool cancel(ReadId id);
   /// Whether the read has ended, by what is known without blocking (collects what has arrived).
   bool has_ended(ReadId id);
