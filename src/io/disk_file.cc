@@ -23,8 +23,12 @@ constexpr int kInterruptionsMax = 1000;
 /// Blocks tried where the kernel does not name one, smallest first.
 constexpr size_t kBlocksTried[] = {512, 4096};
 
-/// Page size that dropping rounds to; larger pages keep their edges, which the next read drops.
+/// Page size that dropping rounds up to.
 constexpr size_t kPageBytes = 4096;
+
+/// Largest unit of the page cache. The kernel keeps a unit that is named in part only, so the one in which a read began
+/// is named whole; the one in which it ended is left to the next read, which probably wants it.
+constexpr size_t kCacheUnitBytesMax = size_t{2} << 20;
 
 std::string reason_of(int error_number) {
   return std::generic_category().message(error_number);
@@ -105,9 +109,10 @@ void DiskFile::give_up_direct_reads() {
 }
 
 void DiskFile::drop_pages_of(uint64_t offset, size_t size) const {
-  // The kernel keeps a page that is named in part only. Refusal costs memory of the page cache, never the read.
-  const ByteRange pages = widen({offset, size}, kPageBytes);
-  calls_.drop_pages(fd_, static_cast<off_t>(pages.offset), static_cast<off_t>(pages.size));
+  const uint64_t begin = align_down(offset, kCacheUnitBytesMax);
+  const uint64_t end = align_up(offset + size, kPageBytes);
+  // Refusal costs memory of the page cache, never the read.
+  calls_.drop_pages(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
 }
 
 Error DiskFile::read_error(uint64_t offset, size_t size, int error_number) const {

@@ -38,11 +38,21 @@ class ReadBackend {
   /// The same, but blocks until there is something. At least one transfer is in flight.
   virtual void wait(Sink sink) = 0;
 
+  /// Memory that many transfers go to. At most a hint.
   virtual void register_memory(std::span<std::byte> /*memory*/) {}
   virtual void unregister_memory(std::span<std::byte> /*memory*/) {}
 };
 
 /// What a transfer in flight costs at most: a thread's stack, or entries of the ring.
 inline constexpr size_t kBytesPerTransfer = 64 * 1024;
+
+/// What io_uring needs of the system.
+struct UringCalls;
+extern const UringCalls kUringCalls;
+
+/// The back end of a kind, for `depth` transfers at once. An explicit kind that does not work here is kUnsupported,
+/// with the system's reason.
+Result<std::unique_ptr<ReadBackend>> make_read_backend(ReadBackendKind kind, size_t depth, const Log& log,
+                                                       const UringCalls& calls = kUringCalls);
 
 }  // namespace headrace

@@ -11,7 +11,6 @@
 #include "io/read_backend.h"
 #include "io/read_progress.h"
 #include "io/read_table.h"
-#include "io/thread_backend.h"
 
 namespace headrace {
 namespace {
@@ -228,9 +227,7 @@ Result<ReadResult> ReadQueue::State::take(QueuedRead& read) {
 Result<std::unique_ptr<ReadQueue>> ReadQueue::create(const ReadQueueOptions& options, Budget& budget, const Log& log) {
   const ReadQueueOptions used = filled(options);
   TRY(check(used));
-  static_cast<void>(log);
-  if (used.backend == ReadBackendKind::kUring) return error(Code::kUnsupported, "io_uring: not built in yet");
-  std::unique_ptr<ReadBackend> backend = TRY(ThreadBackend::create(used.depth));
+  std::unique_ptr<ReadBackend> backend = TRY(make_read_backend(used.backend, used.depth, log));
   return create_over(std::move(backend), used, budget);
 }
 

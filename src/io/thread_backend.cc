@@ -7,19 +7,6 @@
 
 namespace headrace {
 
-void ThreadBackend::Line::push(size_t place) {
-  ENSURE(count_ < places_.size());
-  places_[(first_ + count_++) % places_.size()] = place;
-}
-
-size_t ThreadBackend::Line::pop() {
-  ENSURE(count_ > 0);
-  const size_t place = places_[first_];
-  first_ = (first_ + 1) % places_.size();
-  --count_;
-  return place;
-}
-
 Result<std::unique_ptr<ReadBackend>> ThreadBackend::create(size_t depth) {
   std::unique_ptr<ThreadBackend> backend(new ThreadBackend(depth));
   TRY(backend->start());

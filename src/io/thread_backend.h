@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/thread_annotations.h"
+#include "io/place_line.h"
 #include "io/read_backend.h"
 
 namespace headrace {
@@ -27,19 +28,6 @@ class ThreadBackend final : public ReadBackend {
   void wait(Sink sink) override;
 
  private:
-  /// Places in the order in which they came; each is in it at most once.
-  class Line {
-   public:
-    explicit Line(size_t capacity) : places_(capacity) {}
-    bool is_empty() const { return count_ == 0; }
-    void push(size_t place);
-    size_t pop();
-
-   private:
-    std::vector<size_t> places_;
-    size_t first_ = 0;
-    size_t count_ = 0;
-  };
   struct Slot {
     Transfer transfer;
     Result<size_t> outcome = size_t{0};
@@ -57,8 +45,8 @@ class ThreadBackend final : public ReadBackend {
   Mutex mutex_;
   std::condition_variable_any issued_changed_;
   std::condition_variable_any arrived_changed_;
-  Line issued_ GUARDED_BY(mutex_);
-  Line arrived_ GUARDED_BY(mutex_);
+  PlaceLine issued_ GUARDED_BY(mutex_);
+  PlaceLine arrived_ GUARDED_BY(mutex_);
   bool is_stopping_ GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };

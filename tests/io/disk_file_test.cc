@@ -2,23 +2,24 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <vector>
 
 #include "base/buffer.h"
 #include "io/alignment.h"
+#include "support/kernel_counts.h"
 #include "support/test_files.h"
 
 namespace headrace {
 namespace {
 
+using test::cached_pages;
+using test::evict;
+using test::kernel_read_bytes;
 using test::TempFolder;
 
 constexpr size_t kFileBytes = 300'123;
@@ -240,27 +241,6 @@ TEST_F(DiskFileTest, FallsBackOnAFileSystemThatRefusesDirectReads) {
   EXPECT_GT(size.value(), 0u);
 }
 
-/// Pages of the file that the page cache holds.
-size_t cached_pages(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY);
-  void* map = mmap(nullptr, kFileBytes, PROT_READ, MAP_SHARED, fd, 0);
-  ::close(fd);
-  EXPECT_NE(map, MAP_FAILED);
-  std::vector<unsigned char> resident((kFileBytes + 4095) / 4096);
-  EXPECT_EQ(mincore(map, kFileBytes, resident.data()), 0);
-  munmap(map, kFileBytes);
-  size_t count = 0;
-  for (const unsigned char page : resident) count += page & 1;
-  return count;
-}
-
-void evict(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY);
-  fsync(fd);
-  posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-  ::close(fd);
-}
-
 TEST_F(DiskFileTest, LeavesNoPagesInThePageCache) {
   evict(path());
   if (cached_pages(path()) > 0) GTEST_SKIP() << "the file system of " << path() << " lives in the page cache";
@@ -283,17 +263,6 @@ TEST_F(DiskFileTest, LeavesNoPagesInThePageCache) {
   }
   // Read-ahead may leave pages that nobody has asked for yet; those behind the reads are gone.
   EXPECT_LT(cached_pages(path()), kFileBytes / 4096 / 2);
-}
-
-/// Bytes that the kernel says this process took from drives.
-uint64_t kernel_read_bytes() {
-  std::ifstream io("/proc/self/io");
-  std::string key;
-  uint64_t value = 0;
-  while (io >> key >> value) {
-    if (key == "read_bytes:") return value;
-  }
-  return 0;
 }
 
 TEST_F(DiskFileTest, CountsTheBytesThatTheKernelCounts) {
