@@ -227,8 +227,10 @@ Result<ReadResult> ReadQueue::State::take(QueuedRead& read) {
 Result<std::unique_ptr<ReadQueue>> ReadQueue::create(const ReadQueueOptions& options, Budget& budget, const Log& log) {
   const ReadQueueOptions used = filled(options);
   TRY(check(used));
+  Reservation reservation = TRY(budget.reserve(memory_bytes(used), "read queue"));
   std::unique_ptr<ReadBackend> backend = TRY(make_read_backend(used.backend, used.depth, log));
-  return create_over(std::move(backend), used, budget);
+  auto state = std::make_unique<State>(std::move(backend), used, std::move(reservation));
+  return std::unique_ptr<ReadQueue>(new ReadQueue(std::move(state)));
 }
 
 Result<std::unique_ptr<ReadQueue>> ReadQueue::create_over(std::unique_ptr<ReadBackend> backend,

@@ -21,7 +21,8 @@ TEST_P(ReadQueueAllocation, ReadingAllocatesNothing) {
   const ReadPart part = test::part_of(*file, {1000, 1 << 20}, memory.all());
   const ReadPart other = test::part_of(*file, {1 << 20, 1 << 20}, memory.from(2));
   bool is_fine = true;
-  const size_t before = test::allocation_count();
+  const std::optional<size_t> before = test::allocation_count();
+  if (!before) GTEST_SKIP() << "a sanitizer allocates in our place";
   for (int i = 0; i < 20; ++i) {
     const ReadId ids[] = {queue->submit({&part, 1}, ReadPriority::kTrunk, ReadPurpose::kTrunk),
                           queue->submit({&other, 1}, ReadPriority::kSpeculative, ReadPurpose::kExperts)};
@@ -31,7 +32,7 @@ TEST_P(ReadQueueAllocation, ReadingAllocatesNothing) {
     is_fine = is_fine && queue->take(ids[first]) && queue->wait(ids[1 - first]);
     queue->drain();
   }
-  EXPECT_EQ(test::allocation_count() - before, 0u);
+  EXPECT_EQ(test::allocation_count(), before);
   EXPECT_TRUE(is_fine);
 }
 
