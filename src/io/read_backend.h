@@ -43,8 +43,9 @@ class ReadBackend {
   virtual void unregister_memory(std::span<std::byte> /*memory*/) {}
 };
 
-/// What a transfer in flight costs at most: a thread's stack, or entries of the ring.
-inline constexpr size_t kBytesPerTransfer = 64 * 1024;
+/// What a back end costs at most for each transfer in flight: stacks of a thread, or entries of the ring and its
+/// tables.
+inline constexpr size_t kBytesPerTransfer = 32 * 1024;
 
 /// What io_uring needs of the system.
 struct UringCalls;

@@ -41,6 +41,11 @@ ReadQueueOptions filled(ReadQueueOptions options) {
   return options;
 }
 
+/// What may be in flight: a depth that was asked for counts transfers alone.
+size_t choose_in_flight_bytes_max(const ReadQueueOptions& asked) {
+  return asked.depth == 0 ? ReadQueue::kDefaultInFlightBytes : SIZE_MAX;
+}
+
 Status check(const ReadQueueOptions& options) {
   if (options.depth > ReadQueue::kDepthMax) {
     return error(Code::kArgument, "%zu reads in flight; at most %zu", options.depth, ReadQueue::kDepthMax);
@@ -70,9 +75,11 @@ struct ReadQueue::State {
     bool is_speculative = false;  ///< As it was when it was issued.
   };
 
-  State(std::unique_ptr<ReadBackend> used_backend, const ReadQueueOptions& options, Reservation reserved)
+  State(std::unique_ptr<ReadBackend> used_backend, const ReadQueueOptions& options, size_t in_flight_max,
+        Reservation reserved)
       : backend(std::move(used_backend)),
         piece_bytes(options.piece_bytes),
+        in_flight_bytes_max(in_flight_max),
         reservation(std::move(reserved)),
         flights(options.depth),
         free_places(options.depth) {
@@ -101,6 +108,7 @@ struct ReadQueue::State {
 
   std::unique_ptr<ReadBackend> backend;
   const size_t piece_bytes;
+  const size_t in_flight_bytes_max;  ///< Nothing more is issued once so much is in flight.
   const Reservation reservation;
   ReadTable table;
   std::vector<Flight> flights;  ///< By place of the back end.
@@ -118,7 +126,7 @@ QueuedRead* ReadQueue::State::next_read() {
 }
 
 void ReadQueue::State::issue_waiting() {
-  while (!free_places.empty()) {
+  while (!free_places.empty() && in_flight_bytes < in_flight_bytes_max) {
     QueuedRead* read = next_read();
     if (!read) return;
     issue_piece(*read);
@@ -229,7 +237,8 @@ Result<std::unique_ptr<ReadQueue>> ReadQueue::create(const ReadQueueOptions& opt
   TRY(check(used));
   Reservation reservation = TRY(budget.reserve(memory_bytes(used), "read queue"));
   std::unique_ptr<ReadBackend> backend = TRY(make_read_backend(used.backend, used.depth, log));
-  auto state = std::make_unique<State>(std::move(backend), used, std::move(reservation));
+  auto state =
+      std::make_unique<State>(std::move(backend), used, choose_in_flight_bytes_max(options), std::move(reservation));
   return std::unique_ptr<ReadQueue>(new ReadQueue(std::move(state)));
 }
 
@@ -238,7 +247,8 @@ Result<std::unique_ptr<ReadQueue>> ReadQueue::create_over(std::unique_ptr<ReadBa
   const ReadQueueOptions used = filled(options);
   TRY(check(used));
   Reservation reservation = TRY(budget.reserve(memory_bytes(used), "read queue"));
-  auto state = std::make_unique<State>(std::move(backend), used, std::move(reservation));
+  auto state =
+      std::make_unique<State>(std::move(backend), used, choose_in_flight_bytes_max(options), std::move(reservation));
   return std::unique_ptr<ReadQueue>(new ReadQueue(std::move(state)));
 }
 

@@ -25,7 +25,8 @@ enum class ReadBackendKind : uint8_t {
 
 struct ReadQueueOptions {
   ReadBackendKind backend = ReadBackendKind::kAutomatic;
-  size_t depth = 0;        ///< Transfers in flight, 1 to kDepthMax; 0: the default.
+  /// Transfers in flight, 1 to kDepthMax. 0: up to kDefaultDepth, until kDefaultInFlightBytes are on their way.
+  size_t depth = 0;
   size_t piece_bytes = 0;  ///< Longest transfer, kPieceBytesMin to kPieceBytesMax; 0: the default.
 };
 
@@ -55,8 +56,11 @@ class ReadQueue {
   static constexpr size_t kReadsMax = 512;
   static constexpr size_t kPieceBytesMin = size_t{64} << 10;
   static constexpr size_t kPieceBytesMax = size_t{1} << 30;
-  static constexpr size_t kDefaultDepth = 4;
-  static constexpr size_t kDefaultPieceBytes = size_t{4} << 20;
+  // Two or three long transfers keep a drive busy, short ones must be more; what is deeper delays the next demand
+  // (docs/notes/2026-11-29-read-queue.md).
+  static constexpr size_t kDefaultDepth = 8;
+  static constexpr size_t kDefaultInFlightBytes = size_t{24} << 20;
+  static constexpr size_t kDefaultPieceBytes = size_t{8} << 20;
   /// Speculative reads are issued in pieces of at most this, one at a time.
   static constexpr size_t kSpeculativePieceBytes = size_t{2} << 20;
   /// Memory is registered in chunks of at most this, so that shrinking can unregister them.

@@ -28,7 +28,7 @@ class ReadQueueOrder : public testing::Test {
   ReadQueueOrder() { file_ = test::memory_opener(files_, 512)("f", ReadMode::kDirect).take_value(); }
 
   void make_queue(size_t depth, size_t piece_bytes = kMegabyte) {
-    queue_ = ReadQueue::create_over(test::make_scripted_backend(script_, depth),
+    queue_ = ReadQueue::create_over(test::make_scripted_backend(script_, depth > 0 ? depth : ReadQueue::kDefaultDepth),
                                     {.depth = depth, .piece_bytes = piece_bytes}, budget_)
                  .take_value();
   }
@@ -81,6 +81,18 @@ TEST_F(ReadQueueOrder, KeepsNoMoreInFlightThanItsDepth) {
     EXPECT_EQ(script_.in_flight_peak, depth);
     EXPECT_EQ(queue_->counters().in_flight_bytes_peak, depth * kPiece);
   }
+}
+
+TEST_F(ReadQueueOrder, WithoutADepthLongReadsAreFewAndShortReadsMany) {
+  const auto expect_in_flight = [&](size_t read_bytes, size_t count) {
+    script_ = {.arrivals_allowed = 0};
+    make_queue(0, 0);
+    for (size_t i = 0; i < 10; ++i) submit(0, ReadPriority::kDemand, read_bytes);
+    EXPECT_EQ(script_.in_flight, count) << read_bytes;
+    queue_->drain();
+  };
+  expect_in_flight(16 * kMegabyte, 3);  // In halves.
+  expect_in_flight(kMegabyte, ReadQueue::kDefaultDepth);
 }
 
 TEST_F(ReadQueueOrder, FillsTheRoomWheneverTheOwnerCallsIn) {
