@@ -60,6 +60,7 @@ class Records {
     static const NoiseFile file;
     file_ = file.open();
     memory_ = AlignedMemory::allocate(budget_, kReadsAtOnce * record_bytes, "records").take_value();
+    std::ranges::fill(memory_.bytes(), std::byte{1});  // Or the first reads would wait for pages.
   }
 
   size_t count() const { return std::max<size_t>(1, kBatchBytes / record_bytes_); }
