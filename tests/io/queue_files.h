@@ -1,9 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/buffer.h"
@@ -41,7 +41,7 @@ class TestMemory {
 
   std::span<std::byte> all() const { return memory_.bytes(); }
   std::span<std::byte> from(size_t megabyte) const { return memory_.bytes().subspan(megabyte << 20); }
-  void fill(std::byte value) const { std::ranges::fill(memory_.bytes(), value); }
+  void fill(std::byte value) const { std::memset(memory_.data(), std::to_integer<int>(value), memory_.size_bytes()); }
 
  private:
   Budget budget_;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <map>
+#include <cstring>
 #include <random>
 #include <vector>
 
@@ -70,11 +70,12 @@ class RandomOwner {
     return memory_.all().subspan(static_cast<size_t>(&slot - slots_.data()) * kSlotBytes, kSlotBytes);
   }
   bool is_untouched(const Slot& slot) const {
-    return std::ranges::all_of(memory_of(slot), [](std::byte byte) { return byte == kMine; });
+    const auto memory = memory_of(slot);
+    return memory[0] == kMine && std::memcmp(memory.data(), memory.data() + 1, memory.size() - 1) == 0;
   }
   void take_back(Slot& slot) {
     slot.state = SlotState::kMine;
-    std::ranges::fill(memory_of(slot), kMine);
+    std::memset(memory_of(slot).data(), std::to_integer<int>(kMine), kSlotBytes);
   }
 
   void submit(Slot& slot) {
