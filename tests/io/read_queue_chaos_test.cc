@@ -114,7 +114,7 @@ class RandomOwner {
     ++orphans;
   }
 
-  void end(Slot& slot, Result<ReadResult> result) {
+  void end(Slot& slot, const Result<ReadResult>& result) {
     if (!result) {
       ++failures;
       EXPECT_EQ(result.error().code, Code::kIo);

@@ -16,7 +16,8 @@ using test::Files;
 constexpr size_t kPieceBytes = 256 * 1024;
 
 /// Fills a fresh read with parts of these needed bytes each, of one file.
-QueuedRead& add_read(ReadTable& table, ReadableFile& file, std::span<std::byte> memory, std::vector<size_t> needed) {
+QueuedRead& add_read(ReadTable& table, ReadableFile& file, std::span<std::byte> memory,
+                     const std::vector<size_t>& needed) {
   QueuedRead& read = table.add();
   for (const size_t bytes : needed) read.parts[read.part_count++] = {&file, 0, memory, bytes};
   read.skip_finished_parts();
