@@ -1,3 +1,5 @@
+#include "weights/expert_catalog.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -5,7 +7,6 @@
 #include "base/ensure.h"
 #include "io/alignment.h"
 #include "weights/elements.h"
-#include "weights/expert_cache.h"
 #include "weights/safetensors.h"
 #include "weights/tensor_directory.h"
 
