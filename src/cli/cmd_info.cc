@@ -57,6 +57,7 @@ std::string readable(const Json& info) {
                                text_or(info["expert_format"], "no format")));
     row("working set", fmt::format("{} of experts for one token", size("working_set_bytes")));
   }
+  if (!info["synthetic"].is_null()) text += fmt::format("synthetic: {}\n", info["synthetic"].get<std::string>());
   row("chat format", text_or(info["chat_format"], "none"));
   if (info["vision"].get<bool>()) row("images", "the files hold an image tower; this version does not run it");
   return text;

@@ -91,7 +91,8 @@ std::string model_info_json(const ModelInfo& info, const Tokenizer* tokenizer) {
       {"stop_ids", info.stop_ids},
       {"tokenizer_vocabulary_size", tokenizer ? Json(tokenizer->vocabulary_size()) : Json(nullptr)},
       {"chat_format", tokenizer ? text_or_null(chat_format_name(*tokenizer)) : Json(nullptr)},
-      {"synthetic", nullptr},
+      {"synthetic",
+       info.synthetic_shared_layers ? Json("shared " + std::to_string(*info.synthetic_shared_layers)) : Json(nullptr)},
       {"layer_kinds", info.layer_kinds},
   };
   // Names come from files of a model: bytes that are no UTF-8 must not throw.

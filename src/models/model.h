@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,8 @@ struct ModelInfo {
   uint64_t trunk_bytes = 0;             ///< Tensors of the text model but the routed experts, as stored.
   uint64_t expert_bytes = 0;            ///< One routed expert, as stored.
   size_t tensor_count = 0;
+  /// Of a made-up checkpoint: layers of each kind that its files hold for all of them; 0: they hold every layer.
+  std::optional<size_t> synthetic_shared_layers;
   /// One word per layer: "kda+dense", "mla+moe", ...
   std::vector<std::string> layer_kinds;
 };

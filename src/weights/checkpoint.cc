@@ -7,6 +7,7 @@
 #include "base/function_ref.h"
 #include "io/alignment.h"
 #include "weights/extent.h"
+#include "weights/layer_sources.h"
 #include "weights/safetensors.h"
 #include "weights/shard_list.h"
 #include "weights/tensor_directory.h"
@@ -51,12 +52,15 @@ struct Checkpoint::State {
   std::string folder;
   Budget* budget = nullptr;
   TensorDirectory directory;
+  std::optional<LayerSources> layer_sources;
   std::vector<std::unique_ptr<ReadableFile>> files;
   std::vector<Reservation> files_memory;
   uint64_t data_bytes = 0;
   uint64_t header_bytes = 0;
   size_t unclaimed_count = 0;
 
+  /// The tensor of that name, or the one that stands for it.
+  TensorDirectory::Entry* find(std::string_view name);
   /// Calls `sink` with every tensor of the directory and its name, by reading the headers again.
   Status for_each_tensor(FunctionRef<Status(const HeaderTensor&, TensorDirectory::Entry&)> sink);
 };
@@ -66,8 +70,9 @@ namespace {
 /// Fills the directory while a checkpoint is opened, and finds what does not fit together.
 class DirectoryBuilder {
  public:
-  DirectoryBuilder(ShardList& shards, std::span<std::byte> chunk, Budget& budget)
-      : shards_(shards), chunk_(chunk), budget_(budget) {}
+  /// `layer_sources` may be null.
+  DirectoryBuilder(ShardList& shards, LayerSources* layer_sources, std::span<std::byte> chunk, Budget& budget)
+      : shards_(shards), layer_sources_(layer_sources), chunk_(chunk), budget_(budget) {}
 
   Result<TensorDirectory> build();
   uint64_t data_bytes() const { return data_bytes_; }
@@ -84,6 +89,7 @@ class DirectoryBuilder {
   std::string name_at(size_t file_index, ByteRange range);
 
   ShardList& shards_;
+  LayerSources* const layer_sources_;
   std::span<std::byte> chunk_;
   Budget& budget_;
   TensorDirectory directory_;
@@ -108,9 +114,10 @@ Status DirectoryBuilder::add_names() {
   const auto add = [&](std::string_view name, size_t file_index) -> Status {
     if (count++ == directory_.entries().size()) return error(Code::kFormat, "the file changed while it was read");
     directory_.add(TensorDirectory::hash_of(name), file_index);
-    return {};
+    return layer_sources_ ? layer_sources_->note_stored(name) : Status();
   };
   TRY(shards_.for_each_name(chunk_, add));
+  if (layer_sources_) TRY(layer_sources_->check_sources_stored());
   if (count < directory_.entries().size()) return error(Code::kFormat, "the headers changed while they were read");
   const TensorDirectory::Entry* twin = directory_.sort();
   if (twin) return doubled(twin->hash);
@@ -234,6 +241,12 @@ Status Checkpoint::State::for_each_tensor(FunctionRef<Status(const HeaderTensor&
   return {};
 }
 
+TensorDirectory::Entry* Checkpoint::State::find(std::string_view name) {
+  std::string stored_name;
+  if (layer_sources) name = layer_sources->stored_name(name, stored_name);
+  return directory.find(TensorDirectory::hash_of(name));
+}
+
 Checkpoint::Checkpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Checkpoint::Checkpoint(Checkpoint&&) noexcept = default;
 Checkpoint& Checkpoint::operator=(Checkpoint&&) noexcept = default;
@@ -243,8 +256,10 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder, const FileOpener&
                                     Budget& budget) {
   const Scratch scratch = TRY(Scratch::allocate(budget));
   ShardList shards = TRY(ShardList::open({folder, opener, data_mode, budget, scratch.chunk()}));
-  DirectoryBuilder builder(shards, scratch.chunk(), budget);
   auto state = std::make_unique<State>();
+  state->layer_sources = TRY(LayerSources::open(folder, opener, scratch.chunk(), budget));
+  LayerSources* const layer_sources = state->layer_sources ? &*state->layer_sources : nullptr;
+  DirectoryBuilder builder(shards, layer_sources, scratch.chunk(), budget);
   state->directory = TRY(builder.build());
   state->folder = folder;
   state->budget = &budget;
@@ -252,19 +267,19 @@ Result<Checkpoint> Checkpoint::open(const std::string& folder, const FileOpener&
   state->files_memory = shards.take_memory();
   state->data_bytes = builder.data_bytes();
   state->header_bytes = shards.bytes_read() + builder.bytes_read();
+  if (layer_sources) state->header_bytes += layer_sources->bytes_read();
   state->unclaimed_count = state->directory.entries().size();
   return Checkpoint(std::move(state));
 }
 
 std::optional<TensorInfo> Checkpoint::find(std::string_view name) const {
-  const TensorDirectory& directory = state_->directory;
-  const TensorDirectory::Entry* entry = directory.find(TensorDirectory::hash_of(name));
+  const TensorDirectory::Entry* entry = state_->find(name);
   if (!entry) return std::nullopt;
-  return directory.info(*entry);
+  return state_->directory.info(*entry);
 }
 
 Result<TensorInfo> Checkpoint::claim(std::string_view name) {
-  TensorDirectory::Entry* entry = state_->directory.find(TensorDirectory::hash_of(name));
+  TensorDirectory::Entry* entry = state_->find(name);
   if (!entry) {
     return error(Code::kFormat, "%s: tensor %s is missing", state_->folder.c_str(), printable(name).c_str());
   }
@@ -294,6 +309,10 @@ Result<std::vector<std::string>> Checkpoint::unclaimed_names(size_t count_max) {
 size_t Checkpoint::unclaimed_count() const {
   return state_->unclaimed_count;
 }
+std::optional<size_t> Checkpoint::synthetic() const {
+  if (!state_->layer_sources) return std::nullopt;
+  return state_->layer_sources->shared_layers();
+}
 const std::string& Checkpoint::folder() const {
   return state_->folder;
 }
@@ -309,6 +328,7 @@ uint64_t Checkpoint::header_bytes() const {
 
 size_t Checkpoint::memory_bytes() const {
   size_t bytes = state_->directory.memory_bytes();
+  if (state_->layer_sources) bytes += state_->layer_sources->memory_bytes();
   for (const Reservation& memory : state_->files_memory) bytes += memory.bytes();
   return bytes;
 }

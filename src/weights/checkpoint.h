@@ -63,6 +63,9 @@ struct TensorInfo {
 /// The directory of a publisher's folder: config.json is not its business; safetensors shards and their index are.
 /// Everything structural is checked when it is opened, so no later read can leave a file (P4). Names are kept as 64-bit
 /// hashes: 24 bytes a tensor, 12 MB for Kimi K3's 497,220. After opening, const members may be called from any thread.
+///
+/// A made-up checkpoint may hold fewer layers than it has: its `synth.json` then names the layer whose tensors stand
+/// for each (LayerSources), and a tensor that is looked up by its own name is found there.
 class Checkpoint {
  public:
   /// Opens `folder`: through `model.safetensors.index.json` where there is one, else every `*.safetensors` file in it.
@@ -85,6 +88,9 @@ class Checkpoint {
   /// Up to `count_max` names that nobody claimed, read from the headers again. Empty when all are claimed.
   Result<std::vector<std::string>> unclaimed_names(size_t count_max);
   size_t unclaimed_count() const;
+
+  /// For a made-up checkpoint: how many layers of each kind it holds for all of them; 0 when it holds them all.
+  std::optional<size_t> synthetic() const;
 
   const std::string& folder() const;
   size_t tensor_count() const;

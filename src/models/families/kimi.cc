@@ -279,6 +279,7 @@ void KimiModel::describe(const TensorLoader& loader) {
   info_.trunk_bytes = loader.stored_bytes();
   info_.expert_bytes = catalog_ ? catalog_->record_bytes() : 0;
   info_.tensor_count = checkpoint_->tensor_count();
+  info_.synthetic_shared_layers = checkpoint_->synthetic();
   for (size_t index = 0; index < config_.layer_count(); ++index) {
     info_.layer_kinds.push_back(std::string(config_.layer_is_kda[index] ? "kda" : "mla") +
                                 (config_.layer_is_moe[index] ? "+moe" : "+dense"));
