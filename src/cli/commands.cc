@@ -77,12 +77,30 @@ constexpr std::string_view kInfoDetails =
   stop_ids                   token ids that end an answer
   tokenizer_vocabulary_size  null without tokenizer files
   chat_format                name of the model's chat format, or null
-  synthetic                  null: made by a publisher
+  synthetic                  null: made by a publisher; "shared N": random weights, N layers of each kind are there
+                             and stand for all (0: all are there)
   layer_kinds                one word per layer, such as "kda+dense" or "mla+moe"
 
 Examples:
   headrace info demo
   headrace info ~/models/kimi-k3 --json
+)";
+
+constexpr std::string_view kSynthDetails =
+    R"(Writes a model of random weights in the publisher's layout into the folder OUT, which must be new or empty: for
+measuring without the real weights. SHAPE is kimi-linear-48b, kimi-k3, or a config file of that family. Its text is
+noise; its activations stay sane and its experts are used evenly. It has no tokenizer: use --ids.
+
+--share-layers N writes N layers of each kind (attention x feed-forward part) instead of all; synth.json in OUT names
+the layer whose tensors stand for each, and only speed, never text, can be judged by such a model. Reads are as many
+and as large as those of the whole model.
+
+Nothing is left of what was begun when a write fails or Ctrl-C is pressed.
+
+Examples:
+  headrace synth kimi-linear-48b ~/models/random-linear
+  headrace synth kimi-k3 ~/models/random-k3 --share-layers 1
+  headrace synth tiny.json out --layers 4 --expert-count 16 --tensor-order scattered --seed 7
 )";
 
 constexpr std::string_view kVersionDetails =
@@ -113,7 +131,7 @@ constexpr Command kCommands[] = {
     {"pull", "REPO OUT", "download a checkpoint", "", 0, 0, 0, nullptr},
     {"bench", "MODEL", "measure speed", "", 0, 0, 0, nullptr},
     {"doctor", "[MODEL]", "what is wrong or slow on this machine", "", 0, 0, 0, nullptr},
-    {"synth", "SHAPE OUT", "a model of random weights", "", 0, 0, 0, nullptr},
+    {"synth", "SHAPE OUT", "a model of random weights", kSynthDetails, kSynthOptions, 0, 2, cmd::synth},
     {"trace", "MODEL", "record routing", "", 0, 0, 0, nullptr},
     {"cachesim", "TRACE", "replay routing against cache policies", "", 0, 0, 0, nullptr},
     {"version", "", "version, build, instruction sets, I/O", kVersionDetails, kJsonOption, 0, 0, cmd::version},

@@ -29,6 +29,7 @@ ExitStatus eval(const Settings& settings);
 ExitStatus tokenize(const Settings& settings);
 ExitStatus detokenize(const Settings& settings);
 ExitStatus info(const Settings& settings);
+ExitStatus synth(const Settings& settings);
 ExitStatus version(const Settings& settings);
 }  // namespace cmd
 

@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kTokensMax = uint64_t{1} << 30;
 constexpr uint64_t kThreadsMax = 256;
 constexpr uint64_t kIoDepthMax = 256;
+constexpr uint64_t kLayersMax = 1000;
+constexpr uint64_t kExpertsMax = 1 << 16;
 constexpr double kTemperatureMax = 1e6;
 
 [[noreturn]] void refuse_unavailable(std::string_view what) {
@@ -95,8 +97,8 @@ constexpr Option kOptions[] = {
      [](S& s, V v) {
        s.min_p = real_number(v, {0, 1});
      }},
-    {"seed", 0, "S", "key of the random numbers: the same seed gives the same text (default 0)", kSamplingOptions,
-     [](S& s, V v) { s.seed = whole_number(v, {}); }},
+    {"seed", 0, "S", "key of the random numbers: the same seed gives the same result (default 0)",
+     kSamplingOptions | kSynthOptions, [](S& s, V v) { s.seed = whole_number(v, {}); }},
     {"stop", 0, "STR", "end before this text; repeatable", kSamplingOptions,
      [](S& s, V v) { s.stops.push_back(not_empty(v)); }, true},
     // Evaluation.
@@ -155,6 +157,24 @@ constexpr Option kOptions[] = {
     {"warm", 0, "FILE", "cache statistics to start from (not in this version)", kModelOptions, unavailable},
     {"session-dir", 0, "DIR", "where snapshots are kept (not in this version)", kModelOptions, unavailable},
     {"session-space", 0, "SIZE", "room for snapshots (not in this version)", kModelOptions, unavailable_size},
+    // Made-up models.
+    {"share-layers", 0, "N", "write N layers of each kind, which stand for all (default: write every layer)",
+     kSynthOptions,
+     [](S& s, V v) {
+       s.shared_layers = whole_number(v, {1, kLayersMax});
+     }},
+    {"layers", 0, "L", "only the first L layers of the shape", kSynthOptions,
+     [](S& s, V v) {
+       s.layers = whole_number(v, {1, kLayersMax});
+     }},
+    {"expert-count", 0, "E", "E routed experts in a layer", kSynthOptions,
+     [](S& s, V v) {
+       s.expert_count = whole_number(v, {1, kExpertsMax});
+     }},
+    {"tensor-order", 0, "name|scattered", "order of tensors in a file: as publishers write, or drawn (default name)",
+     kSynthOptions, [](S& s, V v) { s.scattered = one_of(v, "name|scattered") == "scattered"; }},
+    {"routing", 0, "TRACE", "take expert ids from a trace (not in this version)", kSynthOptions, unavailable},
+    {"vision-only", 0, "", "only the image tower (not in this version)", kSynthOptions, unavailable},
     // Results.
     {"json", 0, "", "machine-readable result on standard output", kJsonOption, [](S& s, V) { s.json = true; }},
     {"stats", 0, "FILE", "write the counters there as JSON when done", kStatsOption,

@@ -20,6 +20,7 @@ enum OptionGroup : unsigned {
   kJsonOption = 1u << 7,
   kStatsOption = 1u << 8,
   kAllCommands = 1u << 9,
+  kSynthOptions = 1u << 10,
 };
 
 /// One row of the table that command line and --help read.

@@ -53,6 +53,12 @@ struct Settings {
   bool trace_experts = false;
   bool perplexity = false;
 
+  // Made-up models; 0: as the shape has it.
+  size_t shared_layers = 0;
+  size_t layers = 0;
+  size_t expert_count = 0;
+  bool scattered = false;
+
   bool has(std::string_view name) const;
 };
 

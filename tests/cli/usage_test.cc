@@ -48,7 +48,7 @@ TEST(Usage, UnknownCommandsAreRefusedByName) {
 
 TEST(Usage, CommandsOfLaterVersionsAreRefusedByName) {
   for (const char* command :
-       {"chat", "serve", "plan", "pack", "verify", "pull", "bench", "doctor", "synth", "trace", "cachesim"}) {
+       {"chat", "serve", "plan", "pack", "verify", "pull", "bench", "doctor", "trace", "cachesim"}) {
     expect_refused({command, "demo"}, {command, "not available in this version"});
   }
 }
