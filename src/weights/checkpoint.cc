@@ -61,8 +61,8 @@ struct Checkpoint::State {
 
   /// The tensor of that name, or the one that stands for it.
   TensorDirectory::Entry* find(std::string_view name);
-  /// Calls `sink` with every tensor of the directory and its name, by reading the headers again.
-  Status for_each_tensor(FunctionRef<Status(const HeaderTensor&, TensorDirectory::Entry&)> sink);
+  /// Calls `sink` with every tensor that is not claimed, and its name, by reading headers again.
+  Status for_each_unclaimed(FunctionRef<Status(const HeaderTensor&, TensorDirectory::Entry&)> sink);
 };
 
 namespace {
@@ -228,15 +228,20 @@ Status DirectoryBuilder::check_all_found() {
 
 }  // namespace
 
-Status Checkpoint::State::for_each_tensor(FunctionRef<Status(const HeaderTensor&, TensorDirectory::Entry&)> sink) {
+Status Checkpoint::State::for_each_unclaimed(FunctionRef<Status(const HeaderTensor&, TensorDirectory::Entry&)> sink) {
   const Scratch scratch = TRY(Scratch::allocate(*budget));
+  std::vector<bool> has_unclaimed(files.size());  // Most files are claimed whole, and have the longest headers.
+  for (const TensorDirectory::Entry& entry : directory.entries()) {
+    if (!entry.claimed) has_unclaimed[FilePlace::file_index(entry.place)] = true;
+  }
   const auto look_up = [&](const HeaderTensor& tensor) -> Status {
     TensorDirectory::Entry* entry = directory.find(TensorDirectory::hash_of(tensor.name));
     if (!entry) return error(Code::kFormat, "tensor %s was not there at first", printable(tensor.name).c_str());
-    return sink(tensor, *entry);
+    return entry->claimed ? Status() : sink(tensor, *entry);
   };
-  for (const std::unique_ptr<ReadableFile>& file : files) {
-    header_bytes += TRY(read_safetensors_header(*file, scratch.chunk(), look_up)).bytes_read;
+  for (size_t index = 0; index < files.size(); ++index) {
+    if (!has_unclaimed[index]) continue;
+    header_bytes += TRY(read_safetensors_header(*files[index], scratch.chunk(), look_up)).bytes_read;
   }
   return {};
 }
@@ -289,7 +294,7 @@ Result<TensorInfo> Checkpoint::claim(std::string_view name) {
 
 Status Checkpoint::claim_prefixes(std::initializer_list<std::string_view> prefixes) {
   if (state_->unclaimed_count == 0) return {};
-  return state_->for_each_tensor([&](const HeaderTensor& tensor, TensorDirectory::Entry& entry) -> Status {
+  return state_->for_each_unclaimed([&](const HeaderTensor& tensor, TensorDirectory::Entry& entry) -> Status {
     const auto starts_name = [&](std::string_view prefix) { return tensor.name.starts_with(prefix); };
     if (std::ranges::any_of(prefixes, starts_name) && !std::exchange(entry.claimed, true)) --state_->unclaimed_count;
     return {};
@@ -299,8 +304,8 @@ Status Checkpoint::claim_prefixes(std::initializer_list<std::string_view> prefix
 Result<std::vector<std::string>> Checkpoint::unclaimed_names(size_t count_max) {
   std::vector<std::string> names;
   if (state_->unclaimed_count == 0) return names;
-  TRY(state_->for_each_tensor([&](const HeaderTensor& tensor, TensorDirectory::Entry& entry) -> Status {
-    if (!entry.claimed && names.size() < count_max) names.emplace_back(tensor.name);
+  TRY(state_->for_each_unclaimed([&](const HeaderTensor& tensor, TensorDirectory::Entry&) -> Status {
+    if (names.size() < count_max) names.emplace_back(tensor.name);
     return {};
   }));
   return names;

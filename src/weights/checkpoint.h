@@ -82,8 +82,8 @@ class Checkpoint {
   std::optional<TensorInfo> find(std::string_view name) const;
   /// The tensor, marked as used, or kFormat "<name> is missing". The mark feeds `unclaimed_names`.
   Result<TensorInfo> claim(std::string_view name);
-  /// Marks every tensor whose name starts with one of `prefixes` as used. Reads the headers again (names are not kept),
-  /// unless all are claimed already.
+  /// Marks every tensor whose name starts with one of `prefixes` as used. Reads the headers of files that hold
+  /// unclaimed tensors again, because names are not kept.
   Status claim_prefixes(std::initializer_list<std::string_view> prefixes);
   /// Up to `count_max` names that nobody claimed, read from the headers again. Empty when all are claimed.
   Result<std::vector<std::string>> unclaimed_names(size_t count_max);
