@@ -17,7 +17,7 @@
  * Threads. A tokenizer, and the constant functions of a model, may be used from any thread. Of all other calls on one
  * model and its sessions only one may run at a time, from whatever thread: the caller sees to that. (Creating,
  * resetting, evaluating and generating notice a second call and refuse it with HEADRACE_ARGUMENT; the others do not.)
- * headrace_session_cancel is the exception. Different models are independent.
+ * headrace_session_cancel and headrace_model_set_budget are the exceptions. Different models are independent.
  *
  * The library does not print, reads no environment variables, has no global state, never writes a file and does not
  * throw. Results depend on model and token ids only, not on memory, threads, chunk sizes or instruction set.
@@ -142,12 +142,23 @@ typedef struct headrace_model_options {
   int32_t log_level;
   headrace_log_callback log; /**< NULL: no log. */
   void* log_user;
-  /** Tokens that pass through the layers together while a prompt is read. Never changes results. 0: 256, or less when
-   * the budget is small. */
+  /** Tokens that pass through the layers together while a prompt is read. Never changes results. 0: for each prompt
+   * what reads the fewest bytes. */
   size_t prefill_chunk_tokens;
   /** Rows of logits that a session computes at once in headrace_session_evaluate with `all_logits`; each takes 4 bytes
    * per entry of the vocabulary. Never changes results. 0: 1. */
   size_t logits_rows;
+  /** How files are read: "uring" or "threads"; one that does not work here is HEADRACE_ARGUMENT. NULL: the best. */
+  const char* io_backend;
+  /** Reads in flight, at most 256. 0: the default. */
+  size_t io_depth;
+  /** Which experts stay in memory: "phase" or "lru". Never changes results. NULL: "phase". */
+  const char* cache_policy;
+  /** Layers whose weights, but for the experts, stay in memory. -1: none. 0: what the plan finds best. */
+  int64_t pinned_layers;
+  /** For headrace_plan_json alone: memory of the machine that is meant, in bytes, of which 80 % are the default budget.
+   * 0: this one's. */
+  uint64_t ram_bytes;
 } headrace_model_options;
 
 /** Opens the model in `folder` (UTF-8 path): checks every tensor, reads what stays resident, and takes its memory.
@@ -164,10 +175,29 @@ HEADRACE_API headrace_status headrace_model_info_json(const headrace_model* mode
 HEADRACE_API headrace_status headrace_describe(const char* folder, char** json, size_t* json_bytes,
                                                headrace_error* error);
 
-/** How the budget is divided, as a JSON object: `budget_bytes`, `floor_bytes`, `fixed_bytes`, `pinned_bytes`, `slots`,
- * `slot_bytes`, `chunk_tokens`, `ctx`, `threads`, `isa`. Constant once the model is open. */
+/** How the budget is divided, as a JSON object; sizes in bytes. `budget_bytes`; `floor_bytes`: the least budget;
+ * `fits`; `fixed_bytes`: all that is always there, among it `process_bytes`, `session_bytes` and `scratch_bytes`;
+ * `ring_bytes` through which streamed layers pass; `pinned_bytes` of weights that stay; `pinned_layers`,
+ * `streamed_layers`; `slots` of `slot_bytes` for experts, `all_slots` would hold all; `spare_bytes`; `chunk_tokens`;
+ * `ctx`; `bytes_per_token`: expected from the drive for a generated token, of it `streamed_bytes` of streamed layers;
+ * `expected_hit_share` of experts; for a prompt that fills the context (`prefill_tokens`): `prefill_chunk_tokens`,
+ * `prefill_lent_bytes` of slots and pinned layers, `prefill_bytes` from the drive; `expected_tok_s` (null where the
+ * speed of the drive is not known); `threads`; `isa`; `name`. Changes with headrace_model_set_budget. */
 HEADRACE_API headrace_status headrace_model_plan_json(const headrace_model* model, char** json, size_t* json_bytes,
                                                       headrace_error* error);
+
+/** The same plan for the model in `folder`, or for a released one by its name ("kimi-linear-48b", "kimi-k3"), without
+ * loading it. A budget below the floor is no error: `fits` is false, and the plan is that of the floor. `drive_gb_s`:
+ * 10^9 bytes per second of the drive, or 0. */
+HEADRACE_API headrace_status headrace_plan_json(const char* folder, const headrace_model_options* options,
+                                                double drive_gb_s, char** json, size_t* json_bytes,
+                                                headrace_error* error);
+
+/** Another ceiling, in bytes, HEADRACE_BUDGET_FLOOR, or 0 for the default; from any thread, also while a session works:
+ * memory is given back to the system, or taken, at once or before the next token or chunk of a prompt. Calls that begin
+ * meanwhile wait. Changes no result. HEADRACE_BUDGET names the floor; after a failure the old ceiling stands. */
+HEADRACE_API headrace_status headrace_model_set_budget(headrace_model* model, uint64_t budget_bytes,
+                                                       headrace_error* error);
 
 /** The tokenizer of the model; lives as long as the model, whose owner must not close it. NULL when the folder has
  * none: such a model takes and gives ids only. */
@@ -314,10 +344,11 @@ HEADRACE_API headrace_status headrace_session_generate(headrace_session* session
 /** Counters as a JSON object; all were measured, and null stands for what was not. Those of tokens and times are of
  * this session, those of bytes, hits and memory of the model since it was opened: `prompt_tokens, tokens, prefill_s,
  * decode_s, prefill_tok_s, decode_tok_s, ttft_s` (prompt to first token, latest call), `bytes_read, bytes_read_trunk,
- * bytes_read_experts, bytes_read_head, bytes_read_speculative, bytes_speculative_wasted, expert_hits, expert_misses,
- * io_wait_s, compute_s, drive_gb_s` (10^9 bytes per second while reading), `prefill_chunks, major_faults,
- * page_cache_peak_bytes, peak_rss_bytes, synthetic, budget_bytes, budget_used_bytes, pinned_layers, streamed_layers,
- * expert_slots, working_set_bytes, direct_io, io_backend, isa, threads, cpu_temperature_c, drive_temperature_c`. */
+ * bytes_read_experts, bytes_read_head, bytes_read_headers` (not in `bytes_read`), `bytes_read_speculative,
+ * bytes_speculative_wasted, expert_hits, expert_misses, io_wait_s, compute_s, drive_gb_s` (10^9 bytes per second while
+ * reading), `prefill_chunks, major_faults, page_cache_peak_bytes, peak_rss_bytes, synthetic, budget_bytes,
+ * budget_used_bytes, pinned_layers, streamed_layers, blocks_streamed, expert_slots, working_set_bytes, direct_io,
+ * io_backend, isa, threads, cpu_temperature_c, drive_temperature_c`. */
 HEADRACE_API headrace_status headrace_session_stats_json(headrace_session* session, char** json, size_t* json_bytes,
                                                          headrace_error* error);
 

@@ -275,25 +275,48 @@ struct ModelOptions {
   void* log_user = nullptr;
   size_t prefill_chunk_tokens = 0;
   size_t logits_rows = 0;
+  std::string io_backend;
+  size_t io_depth = 0;
+  std::string cache_policy;
+  int64_t pinned_layers = 0;
+  uint64_t ram_bytes = 0;
+
+  /// As C takes them; the pointers live as long as this.
+  headrace_model_options raw() const {
+    const auto text = [](const std::string& value) { return value.empty() ? nullptr : value.c_str(); };
+    headrace_model_options raw{};
+    raw.struct_size = sizeof raw;
+    raw.budget_bytes = budget_bytes;
+    raw.context_tokens = context_tokens;
+    raw.thread_count = thread_count;
+    raw.cpus = text(cpus);
+    raw.isa = text(isa);
+    raw.buffered_io = buffered_io;
+    raw.log_level = log_level;
+    raw.log = log;
+    raw.log_user = log_user;
+    raw.prefill_chunk_tokens = prefill_chunk_tokens;
+    raw.logits_rows = logits_rows;
+    raw.io_backend = text(io_backend);
+    raw.io_depth = io_depth;
+    raw.cache_policy = text(cache_policy);
+    raw.pinned_layers = pinned_layers;
+    raw.ram_bytes = ram_bytes;
+    return raw;
+  }
 };
+
+/// The memory plan of a model folder or a released model as JSON, without loading it.
+inline std::string plan_json(const std::string& folder, const ModelOptions& options, double drive_gb_s = 0) {
+  const headrace_model_options raw = options.raw();
+  return detail::call_for_text(headrace_plan_json, folder.c_str(), &raw, drive_gb_s);
+}
 
 /// An open model. Outlives its sessions.
 class Model {
  public:
   explicit Model(const std::string& folder, const ModelOptions& options = {}) {
-    headrace_model_options raw{};
-    raw.struct_size = sizeof raw;
-    raw.budget_bytes = options.budget_bytes;
-    raw.context_tokens = options.context_tokens;
-    raw.thread_count = options.thread_count;
-    raw.cpus = options.cpus.empty() ? nullptr : options.cpus.c_str();
-    raw.isa = options.isa.empty() ? nullptr : options.isa.c_str();
-    raw.buffered_io = options.buffered_io;
-    raw.log_level = options.log_level;
-    raw.log = options.log;
-    raw.log_user = options.log_user;
-    raw.prefill_chunk_tokens = options.prefill_chunk_tokens;
-    raw.logits_rows = options.logits_rows;
+    const headrace_model_options raw = options.raw();
     headrace_model* handle = nullptr;
     detail::call(headrace_model_open, folder.c_str(), static_cast<const headrace_model_options*>(&raw), &handle);
     handle_.reset(handle);
@@ -301,6 +324,7 @@ class Model {
 
   std::string info_json() const { return detail::call_for_text(headrace_model_info_json, const_handle()); }
   std::string plan_json() const { return detail::call_for_text(headrace_model_plan_json, const_handle()); }
+  void set_budget(uint64_t budget_bytes) { detail::call(headrace_model_set_budget, handle_.get(), budget_bytes); }
   size_t vocabulary_size() const { return headrace_model_vocabulary_size(const_handle()); }
   bool has_tokenizer() const { return headrace_model_tokenizer(const_handle()) != nullptr; }
   /// Only when the model has one.

@@ -32,6 +32,20 @@ Result<Reservation> Budget::reserve(size_t bytes, const char* purpose) {
   return Reservation(this, bytes);
 }
 
+size_t Budget::limit_bytes() const {
+  const MutexLock lock(mutex_);
+  return limit_bytes_;
+}
+
+Status Budget::set_limit(size_t limit_bytes) {
+  const MutexLock lock(mutex_);
+  if (limit_bytes < used_bytes_) {
+    return error(Code::kBudget, "a budget of %zu bytes is less than the %zu in use", limit_bytes, used_bytes_);
+  }
+  limit_bytes_ = limit_bytes;
+  return {};
+}
+
 size_t Budget::used_bytes() const {
   const MutexLock lock(mutex_);
   return used_bytes_;

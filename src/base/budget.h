@@ -41,7 +41,9 @@ class Budget {
   /// Takes `bytes`, or fails with kBudget naming `purpose`, what is asked for, and what is left.
   Result<Reservation> reserve(size_t bytes, const char* purpose);
 
-  size_t limit_bytes() const { return limit_bytes_; }
+  size_t limit_bytes() const;
+  /// A new ceiling. kBudget when more than that is in use: give back first.
+  Status set_limit(size_t limit_bytes);
   size_t used_bytes() const;
   /// Largest use so far.
   size_t peak_bytes() const;
@@ -50,8 +52,8 @@ class Budget {
   friend class Reservation;
   void give_back(size_t bytes);
 
-  const size_t limit_bytes_;
   mutable Mutex mutex_;
+  size_t limit_bytes_ GUARDED_BY(mutex_);
   size_t used_bytes_ GUARDED_BY(mutex_) = 0;
   size_t peak_bytes_ GUARDED_BY(mutex_) = 0;
 };

@@ -86,6 +86,27 @@ Examples:
   headrace info ~/models/kimi-k3 --json
 )";
 
+constexpr std::string_view kPlanDetails =
+    R"(How a budget is divided, what a token then reads from the drive, and the floor, the least budget. Nothing is loaded.
+MODEL is a folder or the name of a released model, kimi-linear-48b or kimi-k3: then no files are needed. Below the
+floor the plan of the floor is printed, and the exit status is 3. Keys of --json (sizes in bytes):
+  budget_bytes, floor_bytes, fits
+  fixed_bytes                all that is always there, among it process_bytes, session_bytes, scratch_bytes
+  ring_bytes                 memory through which streamed layers pass
+  pinned_bytes, pinned_layers, streamed_layers
+  slots, slot_bytes, all_slots, expected_hit_share   of the expert cache
+  spare_bytes                that nothing has a use for
+  bytes_per_token            expected from the drive for a generated token; of it streamed_bytes of streamed layers
+  prefill_tokens, prefill_chunk_tokens, prefill_lent_bytes, prefill_bytes   for a prompt that fills the context
+  expected_tok_s             null without --drive
+  chunk_tokens, ctx, threads, isa, name
+
+Examples:
+  headrace plan demo --budget floor
+  headrace plan ~/models/kimi-k3 --budget 24G --drive 6.5
+  headrace plan kimi-k3 --ram 64G --drive 12 --json
+)";
+
 constexpr std::string_view kSynthDetails =
     R"(Writes a model of random weights in the publisher's layout into the folder OUT, which must be new or empty: for
 measuring without the real weights. SHAPE is kimi-linear-48b, kimi-k3, or a config file of that family. Its text is
@@ -124,7 +145,8 @@ constexpr Command kCommands[] = {
     {"tokenize", "MODEL [TEXT]", "token ids of a text", kTokenizeDetails, kTextGroups | kMarkupOption, 1, 2,
      cmd::tokenize},
     {"detokenize", "MODEL [IDS]", "text of token ids", kDetokenizeDetails, kTextGroups, 1, 2, cmd::detokenize},
-    {"plan", "MODEL", "memory plan for a budget and context", "", 0, 0, 0, nullptr},
+    {"plan", "MODEL", "memory plan for a budget and context", kPlanDetails, kModelOptions | kPlanOptions | kJsonOption,
+     1, 1, cmd::plan},
     {"info", "MODEL", "what a model is: shapes, formats, sizes", kInfoDetails, kJsonOption, 1, 1, cmd::info},
     {"pack", "CHECKPOINT OUT", "make a pack", "", 0, 0, 0, nullptr},
     {"verify", "MODEL", "check every record, tensor and hash", "", 0, 0, 0, nullptr},

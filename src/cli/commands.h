@@ -28,6 +28,7 @@ ExitStatus run(const Settings& settings);
 ExitStatus eval(const Settings& settings);
 ExitStatus tokenize(const Settings& settings);
 ExitStatus detokenize(const Settings& settings);
+ExitStatus plan(const Settings& settings);
 ExitStatus info(const Settings& settings);
 ExitStatus synth(const Settings& settings);
 ExitStatus version(const Settings& settings);

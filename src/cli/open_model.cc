@@ -23,6 +23,13 @@ void log_line(void*, headrace_log_level level, const char* line, size_t bytes) {
   tell(fmt::format("{}: {}", kNames[std::min<size_t>(level, kNames.size() - 1)], std::string_view(line, bytes)));
 }
 
+/// " (3.2 tokens/s)", or nothing where a counter is null.
+std::string per_second(const nlohmann::json& value) {
+  return value.is_null() ? std::string() : fmt::format(" ({:.1f} tokens/s)", value.get<double>());
+}
+
+}  // namespace
+
 api::ModelOptions model_options(const Settings& settings, size_t logits_rows) {
   api::ModelOptions options;
   options.budget_bytes = settings.budget_bytes;
@@ -35,15 +42,13 @@ api::ModelOptions model_options(const Settings& settings, size_t logits_rows) {
   options.log = log_line;
   options.prefill_chunk_tokens = settings.prefill_chunk_tokens;
   options.logits_rows = logits_rows;
+  options.io_backend = settings.io_backend;
+  options.io_depth = settings.io_depth;
+  options.cache_policy = settings.cache_policy;
+  options.pinned_layers = settings.pinned_layers;
+  options.ram_bytes = settings.ram_bytes;
   return options;
 }
-
-/// "3.2 s", or nothing where a counter is null.
-std::string per_second(const nlohmann::json& value) {
-  return value.is_null() ? std::string() : fmt::format(" ({:.1f} tokens/s)", value.get<double>());
-}
-
-}  // namespace
 
 api::Model open_model(const Settings& settings, size_t logits_rows) {
   const std::string folder = model_folder(settings.arguments.at(0));

@@ -8,6 +8,9 @@
 
 namespace headrace::cli {
 
+/// The settings that concern a model. `logits_rows` as in headrace_model_options.
+api::ModelOptions model_options(const Settings& settings, size_t logits_rows);
+
 /// Opens MODEL, the first argument, as the settings say; tells the budget on standard error when it was not given as a
 /// number. `logits_rows` as in headrace_model_options.
 api::Model open_model(const Settings& settings, size_t logits_rows);

@@ -17,7 +17,8 @@ namespace {
 constexpr uint64_t kTokensMax = uint64_t{1} << 30;
 constexpr uint64_t kThreadsMax = 256;
 constexpr uint64_t kIoDepthMax = 256;
-constexpr uint64_t kLayersMax = 1000;
+constexpr uint64_t kLayersMax = 100000;
+constexpr double kDriveSpeedMax = 1e6;
 constexpr uint64_t kExpertsMax = 1 << 16;
 constexpr double kTemperatureMax = 1e6;
 
@@ -127,26 +128,42 @@ constexpr Option kOptions[] = {
        s.thread_count = whole_number(v, {1, kThreadsMax});
      }},
     {"cpus", 0, "LIST", "processors to run on, such as 0-3,6", kModelOptions, [](S& s, V v) { s.cpus = not_empty(v); }},
-    {"prefill-chunk", 0, "N", "prompt tokens that pass through the layers together (default 256)", kModelOptions,
+    {"prefill-chunk", 0, "N", "prompt tokens that pass through the layers together (default: what reads least)",
+     kModelOptions,
      [](S& s, V v) {
        s.prefill_chunk_tokens = whole_number(v, {1, kTokensMax});
      }},
     {"isa", 0, "scalar|avx2|avx512|neon", "instruction set (default: the best)", kModelOptions,
      [](S& s, V v) { s.isa = one_of(v, "scalar|avx2|avx512|neon"); }},
     {"no-direct-io", 0, "", "read through the page cache", kModelOptions, [](S& s, V) { s.buffered_io = true; }},
-    {"io", 0, "uring|threads", "how to read (this version: threads)", kModelOptions,
-     [](S&, V v) { only(v, "uring|threads", "threads"); }},
-    {"io-depth", 0, "N", "reads kept in flight (this version: 1)", kModelOptions,
-     [](S&, V v) {
-       if (whole_number(v, {1, kIoDepthMax}) != 1) refuse_unavailable(v);
+    {"io", 0, "uring|threads", "how to read (default: io_uring where it works)", kModelOptions,
+     [](S& s, V v) { s.io_backend = one_of(v, "uring|threads"); }},
+    {"io-depth", 0, "N", "reads kept in flight, 1 to 256 (the default is right)", kModelOptions,
+     [](S& s, V v) {
+       s.io_depth = whole_number(v, {1, kIoDepthMax});
      }},
-    {"cache-policy", 0, "phase|vote|lru", "what the expert cache keeps (this version: lru)", kModelOptions,
-     [](S&, V v) { only(v, "phase|vote|lru", "lru"); }},
+    {"cache-policy", 0, "phase|vote|lru", "which experts stay in memory (default phase; vote: not in this version)",
+     kModelOptions,
+     [](S& s, V v) {
+       s.cache_policy = one_of(v, "phase|vote|lru");
+       if (v == "vote") refuse_unavailable("'vote'");
+     }},
     {"lookahead", 0, "N", "experts read ahead on a guess (this version: 0)", kModelOptions,
      [](S&, V v) {
        if (whole_number(v, {0, kTokensMax}) != 0) refuse_unavailable(v);
      }},
-    {"pin-layers", 0, "N", "layers kept in memory (not in this version: all are)", kModelOptions, unavailable},
+    {"pin-layers", 0, "N", "layers whose weights, but for the experts, stay in memory (default: what fits)",
+     kModelOptions,
+     [](S& s, V v) {
+       const uint64_t layers = whole_number(v, {0, kLayersMax});
+       s.pinned_layers = layers == 0 ? -1 : static_cast<int64_t>(layers);
+     }},
+    {"drive", 0, "GB/s", "speed of the drive, 10^9 bytes per second, for the expected tokens per second", kPlanOptions,
+     [](S& s, V v) {
+       s.drive_gb_s = real_number(v, {0, kDriveSpeedMax});
+     }},
+    {"ram", 0, "SIZE", "memory of the machine that is meant, when it is not this one", kPlanOptions,
+     [](S& s, V v) { s.ram_bytes = size_bytes(v); }},
     {"verify", 0, "", "check the checksums of a pack (not in this version)", kModelOptions, unavailable},
     {"numeric", 0, "exact|fast", "arithmetic (this version: exact)", kModelOptions,
      [](S&, V v) { only(v, "exact|fast", "exact"); }},

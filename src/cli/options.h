@@ -19,8 +19,9 @@ enum OptionGroup : unsigned {
   kMarkupOption = 1u << 6,
   kJsonOption = 1u << 7,
   kStatsOption = 1u << 8,
-  kAllCommands = 1u << 9,
+  kPlanOptions = 1u << 9,
   kSynthOptions = 1u << 10,
+  kAllCommands = 1u << 31,
 };
 
 /// One row of the table that command line and --help read.

@@ -27,6 +27,12 @@ struct Settings {
   std::string isa;
   bool buffered_io = false;
   size_t prefill_chunk_tokens = 0;
+  std::string io_backend;
+  size_t io_depth = 0;
+  std::string cache_policy;
+  int64_t pinned_layers = 0;  ///< 0: what the plan finds best; -1: none.
+  uint64_t ram_bytes = 0;
+  double drive_gb_s = 0;
   headrace_log_level log_level = HEADRACE_LOG_WARN;
 
   // Prompt.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/machine.h"
@@ -10,13 +11,29 @@
 #include "engine/session.h"
 #include "engine/units.h"
 #include "kernels/dispatch.h"
+#include "models/shapes/released_shapes.h"
+#include "models/shapes/virtual_checkpoint.h"
 
 namespace headrace {
 namespace {
 
-// Chunks that are tried, from the largest, until the budget holds one. Smaller ones only cost speed: the weights of a
-// sweep serve fewer tokens.
-constexpr size_t kChunkChoices[] = {Engine::kChunkTokensDefault, 64, 16};
+// Chunks of a prompt that the plan chooses from. Smaller ones cost speed: the weights of a sweep serve fewer tokens.
+constexpr size_t kChunkChoices[] = {16, 64, 256, 512, 1024, 2048, 4096, 8192};
+
+/// Of the tokenizer that all Kimi models share (163,840 ids; tables of 1.1 MB of text, its places and hashes), from
+/// above.
+constexpr size_t kKimiTokenizerBytes = size_t{5} << 20;
+
+/// Takes the use of an engine. A call waits for a change of the budget; everything else is refused while it is in use.
+bool try_take(std::atomic<EngineUse>& use, EngineUse wanted) {
+  for (;;) {
+    EngineUse found = EngineUse::kIdle;
+    // Pairs with the exchange in ~EngineTurn: the next user sees what the last one wrote.
+    if (use.compare_exchange_strong(found, wanted, std::memory_order_acq_rel)) return true;
+    if (wanted != EngineUse::kCall || found != EngineUse::kBudgetChange) return false;
+    use.wait(EngineUse::kBudgetChange, std::memory_order_acquire);
+  }
+}
 
 /// An explicit request for what this machine does not have is the caller's to correct.
 Error as_argument(Error error) {
@@ -39,16 +56,30 @@ EngineSources EngineSources::folder(const std::string& folder, FileOpener opener
   return sources;
 }
 
-EngineTurn::EngineTurn(std::atomic<bool>& busy)
-    // Pairs with the release in the destructor: the next user sees what the last one wrote.
-    : busy_(busy.exchange(true, std::memory_order_acquire) ? nullptr : &busy) {}
+Result<EngineSources> EngineSources::shape(std::string_view name) {
+  const std::optional<std::string_view> config = released_shape(name);
+  if (!config) {
+    return error(Code::kArgument, "%s is no released shape; there are %s", std::string(name).c_str(),
+                 kReleasedShapeNames);
+  }
+  EngineSources sources = folder(std::string(name), TRY(virtual_checkpoint_opener(*config)));
+  sources.make_tokenizer = [] { return Result<std::unique_ptr<Tokenizer>>(nullptr); };
+  sources.tokenizer_bytes = kKimiTokenizerBytes;
+  return sources;
+}
+
+EngineTurn::EngineTurn(Engine& engine, EngineUse use) : engine_(try_take(engine.use_, use) ? &engine : nullptr) {}
 
 EngineTurn::~EngineTurn() {
-  if (busy_) busy_->store(false, std::memory_order_release);  // Pairs with the acquire in the constructor.
+  if (!engine_) return;
+  // Pairs with the exchange in try_take, also with one that failed: a budget that its thread had left shows here.
+  engine_->use_.exchange(EngineUse::kIdle, std::memory_order_acq_rel);
+  engine_->use_.notify_all();
+  engine_->settle_budget();
 }
 
 Status EngineTurn::status() const {
-  if (busy_) return {};
+  if (engine_) return {};
   return error(Code::kArgument, "another thread is using this model; one call at a time");
 }
 
@@ -61,9 +92,20 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, Engin
   const FloatEnvironment float_environment;
   std::unique_ptr<Engine> engine(new Engine(options, std::move(sources), std::move(log)));
   TRY(engine->prepare());
-  TRY(engine->open_in_budget());
+  TRY(engine->open_model());
+  TRY(engine->decide_plan());
+  if (!engine->plan_.fits()) return engine->below_floor(engine->plan_.budget_bytes).take_error();
   TRY(engine->load());
   return engine;
+}
+
+Result<PlannedModel> Engine::plan(const EngineOptions& options, EngineSources sources, Log log) {
+  const FloatEnvironment float_environment;
+  Engine engine(options, std::move(sources), std::move(log));
+  TRY(engine.prepare());
+  TRY(engine.open_model());
+  TRY(engine.decide_plan());
+  return engine.planned();
 }
 
 /// Everything that does not depend on the budget; cheap refusals first.
@@ -86,83 +128,87 @@ Status Engine::prepare() {
   return {};
 }
 
-Status Engine::open_in_budget() {
-  const size_t limit_bytes = TRY(budget_limit_bytes());
-  opened_.emplace(TRY(open_with_largest_chunk(limit_bytes)));
+/// Reads configuration, directory and small tensors. The ceiling comes after it, when the needs are known.
+Status Engine::open_model() {
+  budget_ = std::make_unique<Budget>(std::numeric_limits<size_t>::max());
+  const size_t tokenizer_bytes = tokenizer_ ? tokenizer_->memory_bytes() : sources_.tokenizer_bytes;
+  tokenizer_memory_ = TRY(budget_->reserve(tokenizer_bytes, "tokenizer"));
+  auto queue = ReadQueue::create(options_.reads, *budget_, log_);
+  const bool was_asked_for = options_.reads.backend != ReadBackendKind::kAutomatic;
+  if (!queue && was_asked_for && queue.error().code == Code::kUnsupported) return as_argument(queue.take_error());
+  queue_ = TRY(std::move(queue));
+  const ModelResources resources{*kernels_, *pool_, *budget_, *queue_, sources_.opener, log_};
+  const ModelOptions options = {.data_mode = options_.direct_io ? ReadMode::kDirect : ReadMode::kBuffered,
+                                .context_tokens = options_.context_tokens,
+                                .cache_policy = options_.cache_policy};
+  model_ = TRY(sources_.make_model(resources, options));
+  return find_needs();
+}
+
+Status Engine::find_needs() {
+  needs_.fixed_bytes = budget_->used_bytes();
+  needs_.opening_peak_bytes = budget_->peak_bytes();
+  needs_.context_tokens = TRY(context_tokens(info()));
+  needs_.session_bytes = session_bytes();
+  needs_.model = model_->needs();
+  for (const size_t tokens : chunk_choices()) {
+    const auto bytes = model_->scratch_bytes(tokens);
+    // More than the system would ever map is no choice here.
+    if (!bytes && bytes.error().code == Code::kBudget && !needs_.chunks.empty()) break;
+    if (!bytes) return Error(bytes.error());
+    needs_.chunks.push_back({tokens, bytes.value()});
+  }
+  needs_.pinned_layers_fixed = options_.pinned_layers;
+  if (options_.pinned_layers > info().layer_count) {
+    return error(Code::kArgument, "%zu layers cannot be pinned: the model has %zu", *options_.pinned_layers,
+                 info().layer_count);
+  }
+  needs_.moe_layers = info().moe_layer_count;
+  needs_.experts = info().expert_count;
+  needs_.experts_per_token = info().experts_per_token;
+  needs_.row_read_bytes = needs_.model.row_read_bytes;
+  needs_.has_random_routing = info().synthetic_shared_layers.has_value();
   return {};
 }
 
-Result<size_t> Engine::budget_limit_bytes() const {
+Status Engine::decide_plan() {
+  plan_ = plan_memory(needs_, budget_limit_bytes());
+  floor_bytes_.store(plan_.floor_bytes, std::memory_order_relaxed);  // Nobody else knows the engine yet.
+  return {};
+}
+
+Status Engine::below_floor(size_t budget_bytes) const {
+  const size_t floor_bytes = floor_bytes_.load(std::memory_order_relaxed);  // Carries no other data.
+  return error(Code::kBudget, "the budget of %s is below the floor of %s (%zu bytes)", bytes_text(budget_bytes).c_str(),
+               bytes_text(floor_bytes).c_str(), floor_bytes);
+}
+
+size_t Engine::budget_limit_bytes() const {
   switch (options_.budget_kind) {
     case EngineOptions::BudgetKind::kBytes:
       return options_.budget_bytes;
     case EngineOptions::BudgetKind::kFloor:
-      return measure_floor_bytes();
+      return plan_memory(needs_, 0).floor_bytes;
     case EngineOptions::BudgetKind::kAutomatic:
       break;
   }
-  return static_cast<size_t>(static_cast<double>(usable_memory_bytes()) * kAutomaticShare);
+  return automatic_budget_bytes();
 }
 
-/// Ascending cost in speed: the largest chunk first. What the caller fixed is the only choice.
+size_t Engine::automatic_budget_bytes() const {
+  const size_t usable_bytes = options_.ram_bytes > 0 ? options_.ram_bytes : usable_memory_bytes();
+  return static_cast<size_t>(static_cast<double>(usable_bytes) * kAutomaticShare);
+}
+
+/// What the caller fixed is the only choice.
 std::vector<size_t> Engine::chunk_choices() const {
-  const size_t context = options_.context_tokens > 0 ? options_.context_tokens : kContextTokensDefault;
-  if (options_.prefill_chunk_tokens > 0) return {std::min(options_.prefill_chunk_tokens, context)};
+  if (options_.prefill_chunk_tokens > 0) return {std::min(options_.prefill_chunk_tokens, needs_.context_tokens)};
   std::vector<size_t> choices;
   for (const size_t choice : kChunkChoices) {
-    const size_t chunk = std::min(choice, context);
+    const size_t chunk = std::min(choice, needs_.context_tokens);
     if (choices.empty() || choices.back() != chunk) choices.push_back(chunk);
   }
   return choices;
-}
-
-Result<Engine::Opened> Engine::open_with_largest_chunk(size_t limit_bytes) const {
-  std::optional<Error> refusal;
-  for (const size_t chunk_tokens : chunk_choices()) {
-    auto opened = open_parts(limit_bytes, chunk_tokens);
-    if (opened || opened.error().code != Code::kBudget) return opened;
-    log_.line(LogLevel::kDebug, "prefill chunk of %zu tokens: %s", chunk_tokens, opened.error().message.c_str());
-    refusal = opened.take_error();
-  }
-  const size_t floor_bytes = TRY(measure_floor_bytes());
-  if (limit_bytes >= floor_bytes && refusal) return *refusal;  // The system refused what the budget allows.
-  return error(Code::kBudget, "the budget of %s is below the floor of %s (%zu bytes)", bytes_text(limit_bytes).c_str(),
-               bytes_text(floor_bytes).c_str(), floor_bytes);
-}
-
-/// The floor with the smallest chunk: a dry pass that reads no weights to keep, in a budget without limit.
-Result<size_t> Engine::measure_floor_bytes() const {
-  const Opened opened = TRY(open_parts(std::numeric_limits<size_t>::max(), chunk_choices().back()));
-  return opened.plan.floor_bytes;
-}
-
-Result<Engine::Opened> Engine::open_parts(size_t limit_bytes, size_t chunk_tokens) const {
-  Opened opened;
-  opened.budget = std::make_unique<Budget>(limit_bytes);
-  opened.process_memory = TRY(opened.budget->reserve(kProcessBytes, "process and kernel"));
-  if (tokenizer_) opened.tokenizer_memory = TRY(opened.budget->reserve(tokenizer_->memory_bytes(), "tokenizer"));
-  const ModelResources resources{*kernels_, *pool_, *opened.budget, sources_.opener, log_};
-  const ReadMode mode = options_.direct_io ? ReadMode::kDirect : ReadMode::kBuffered;
-  const ModelOptions options = {
-      .data_mode = mode, .context_tokens = options_.context_tokens, .chunk_tokens_max = chunk_tokens};
-  opened.model = TRY(sources_.make_model(resources, options));
-  const Model& model = *opened.model;
-  const size_t context = TRY(context_tokens(model.info()));
-  const MemoryNeeds needs = {
-      .fixed_bytes = opened.budget->used_bytes(),
-      .session_bytes = session_bytes(model, context),
-      .trunk_bytes = model.trunk_memory_bytes(),
-      .slots_fixed_bytes = model.expert_cache_fixed_bytes(),
-      .slot_bytes = model.expert_slot_bytes(),
-      .slots_min = model.expert_slots_min(),
-      .slots_max = model.expert_slots_max(),
-  };
-  opened.plan = TRY(plan_memory(needs, limit_bytes));
-  // Opening takes memory for a while that the plan then uses for other things; a small model needs more of the former.
-  opened.plan.floor_bytes = std::max(opened.plan.floor_bytes, opened.budget->peak_bytes());
-  opened.plan.chunk_tokens = chunk_tokens;
-  opened.plan.context_tokens = context;
-  return opened;
 }
 
 Result<size_t> Engine::context_tokens(const ModelInfo& info) const {
@@ -174,24 +220,109 @@ Result<size_t> Engine::context_tokens(const ModelInfo& info) const {
   return std::min(kContextTokensDefault, info.context_tokens_max);
 }
 
-size_t Engine::session_bytes(const Model& model, size_t context_tokens) const {
-  const size_t vocabulary = model.info().vocabulary_size;
-  return model.state_memory_bytes(context_tokens) + Matrix<float>::memory_bytes(options_.logits_rows, vocabulary) +
-         Matrix<SampleCandidate>::memory_bytes(1, vocabulary) + Matrix<TokenId>::memory_bytes(1, context_tokens + 1);
+size_t Engine::session_bytes() const {
+  const size_t vocabulary = info().vocabulary_size;
+  const size_t tokens = needs_.context_tokens;
+  return model_->state_memory_bytes(tokens) + Matrix<float>::memory_bytes(options_.logits_rows, vocabulary) +
+         Matrix<SampleCandidate>::memory_bytes(1, vocabulary) + Matrix<TokenId>::memory_bytes(1, tokens + 1);
 }
 
 Status Engine::load() {
-  const MemoryPlan& plan = opened_->plan;
-  log_.line(LogLevel::kInfo, "budget %s: fixed %s, trunk %s, %zu expert slots of %s; prefill chunk %zu tokens",
-            bytes_text(plan.budget_bytes).c_str(), bytes_text(plan.fixed_bytes).c_str(),
-            bytes_text(plan.pinned_bytes).c_str(), plan.slots, bytes_text(plan.slot_bytes).c_str(), plan.chunk_tokens);
-  TRY(model().load_trunk());
-  spare_memory_ = TRY(take_session_memory());
-  if (plan.slots > 0) TRY(model().create_expert_cache(plan.slots));
+  log_.line(
+      LogLevel::kInfo,
+      "budget %s: fixed %s, ring %s, pinned %s, %zu expert slots of %s; floor %s; prompts in chunks of %zu tokens "
+      "or more",
+      bytes_text(plan_.budget_bytes).c_str(), bytes_text(plan_.fixed_bytes).c_str(),
+      bytes_text(plan_.ring_bytes).c_str(), bytes_text(plan_.pinned_bytes).c_str(), plan_.arrangement.expert_slots,
+      bytes_text(plan_.slot_bytes).c_str(), bytes_text(plan_.floor_bytes).c_str(), plan_.arrangement.chunk_tokens);
   TRY(check_vocabularies());
   find_stop_ids();
-  counters_at_load_ = model().counters();
+  TRY(budget_->set_limit(plan_.budget_bytes));
+  TRY(carry_out(plan_));
+  spare_memory_ = TRY(allocate_session_memory());
+  session_count_ = 1;
+  reads_at_load_ = queue_->counters();
   return {};
+}
+
+/// Makes the division of memory that of `plan`. If that fails, the old one is restored, as far as it can be.
+Status Engine::carry_out(const MemoryPlan& plan) {
+  Status status = divide(plan);
+  if (status) {
+    plan_ = plan;
+  } else {
+    (void)divide(
+        plan_);  // Less than there was before is not refused; reads that fail again are tried by the next call.
+  }
+  return status;
+}
+
+/// What becomes smaller gives back before anything takes.
+Status Engine::divide(const MemoryPlan& plan) {
+  const bool shrinks = plan.budget_bytes < budget_->limit_bytes();
+  if (!shrinks) TRY(budget_->set_limit(plan.budget_bytes));
+  if (shrinks) TRY(arrange(plan.arrangement));
+  process_memory_ = {};
+  process_memory_ = TRY(budget_->reserve(plan.process_bytes, "process and kernel"));
+  if (!shrinks) TRY(arrange(plan.arrangement));
+  return budget_->set_limit(plan.budget_bytes);
+}
+
+Status Engine::arrange(const ModelArrangement& arrangement) {
+  TRY(model_->arrange(arrangement));
+  if (told_of_locking_ || model_->is_locked()) return {};
+  told_of_locking_ = true;
+  log_.line(
+      LogLevel::kWarn,
+      "the system does not let this process lock its memory (see ulimit -l): when memory is short, pinned weights "
+      "may be swapped");
+  return {};
+}
+
+Status Engine::set_budget(size_t budget_bytes) {
+  // Relaxed: the number carries no other data.
+  if (budget_bytes < floor_bytes_.load(std::memory_order_relaxed)) return below_floor(budget_bytes);
+  pending_budget_bytes_.store(budget_bytes, std::memory_order_relaxed);
+  const EngineTurn turn(*this, EngineUse::kBudgetChange);
+  if (!turn.status()) return {};  // Who uses it sees to it.
+  return apply_pending_budget();
+}
+
+/// A budget that came too late for the call that ran.
+void Engine::settle_budget() {
+  if (pending_budget_bytes_.load(std::memory_order_relaxed) == 0) return;
+  const EngineTurn turn(*this, EngineUse::kBudgetChange);
+  if (!turn.status()) return;    // Who has it now will.
+  (void)adopt_pending_budget();  // If memory could not be divided as before either, the next call says so.
+}
+
+/// The same in the middle of work that is not to fail for it.
+Status Engine::adopt_pending_budget() {
+  const Status status = apply_pending_budget();
+  if (!status) log_.line(LogLevel::kWarn, "the new budget is not in force: %s", status.error().message.c_str());
+  return arrange_for_answer();
+}
+
+Status Engine::apply_pending_budget() {
+  const size_t budget_bytes = pending_budget_bytes_.exchange(0, std::memory_order_relaxed);
+  if (budget_bytes == 0) return {};
+  const MemoryPlan plan = plan_memory(needs_, budget_bytes);
+  if (!plan.fits()) return below_floor(budget_bytes);  // Sessions were added meanwhile.
+  return carry_out(plan);
+}
+
+Status Engine::arrange_for_prompt(size_t tokens) {
+  TRY(adopt_pending_budget());
+  const PrefillPlan prefill = plan_prefill(needs_, plan_, tokens);
+  if (prefill.arrangement == model_->arrangement()) return {};
+  log_.line(LogLevel::kDebug, "prompt of %zu tokens: chunks of %zu, %s lent by slots and pinned layers", tokens,
+            prefill.arrangement.chunk_tokens, bytes_text(prefill.lent_bytes).c_str());
+  return arrange(prefill.arrangement);
+}
+
+Status Engine::arrange_for_answer() {
+  if (plan_.arrangement == model_->arrangement()) return {};
+  return arrange(plan_.arrangement);
 }
 
 /// A rank file that lost its last lines gives other texts for the same ids.
@@ -209,8 +340,9 @@ void Engine::find_stop_ids() {
 }
 
 Result<std::unique_ptr<Session>> Engine::create_session() {
-  const EngineTurn turn(busy_);
+  const EngineTurn turn(*this);
   TRY(turn.status());
+  TRY(apply_pending_budget());  // While it is known to be above the floor.
   SessionMemory memory = TRY(take_session_memory());
   return std::unique_ptr<Session>(new Session(*this, std::move(memory)));
 }
@@ -221,45 +353,82 @@ Result<SessionMemory> Engine::take_session_memory() {
     spare_memory_.reset();
     return memory;
   }
-  Budget& budget = *opened_->budget;
+  MemoryNeeds needs = needs_;
+  needs.session_bytes = (session_count_ + 1) * session_bytes();
+  const MemoryPlan plan = plan_memory(needs, plan_.budget_bytes);
+  if (!plan.fits()) {
+    return error(Code::kBudget, "a budget of %s does not hold %zu sessions: it would take %s",
+                 bytes_text(plan_.budget_bytes).c_str(), session_count_ + 1, bytes_text(plan.floor_bytes).c_str());
+  }
+  TRY(arrange(plan.arrangement));
+  SessionMemory memory = TRY(allocate_session_memory());
+  ++session_count_;
+  needs_ = needs;
+  plan_ = plan;
+  floor_bytes_.store(plan.floor_bytes, std::memory_order_relaxed);  // Carries no other data.
+  return memory;
+}
+
+Result<SessionMemory> Engine::allocate_session_memory() {
   const size_t vocabulary = info().vocabulary_size;
   SessionMemory memory;
-  memory.state = TRY(model().create_state(plan().context_tokens));
-  memory.logits = TRY(Matrix<float>::allocate(budget, options_.logits_rows, vocabulary, "logits"));
-  memory.candidates = TRY(Matrix<SampleCandidate>::allocate(budget, 1, vocabulary, "sampling"));
-  memory.ids = TRY(Matrix<TokenId>::allocate(budget, 1, plan().context_tokens + 1, "token ids"));
+  memory.state = TRY(model().create_state(needs_.context_tokens));
+  memory.logits = TRY(Matrix<float>::allocate(*budget_, options_.logits_rows, vocabulary, "logits"));
+  memory.candidates = TRY(Matrix<SampleCandidate>::allocate(*budget_, 1, vocabulary, "sampling"));
+  memory.ids = TRY(Matrix<TokenId>::allocate(*budget_, 1, needs_.context_tokens + 1, "token ids"));
   return memory;
 }
 
 void Engine::give_back(SessionMemory memory) {
-  if (spare_memory_) return;  // More than the plan counts: freed here.
-  memory.state->reset();
-  spare_memory_ = std::move(memory);
+  const EngineTurn turn(*this);  // Waits for a change of the budget.
+  if (session_count_ == 1) {
+    memory.state->reset();
+    spare_memory_ = std::move(memory);
+    return;
+  }
+  // There are others: freed here, for slots and layers when the budget is divided the next time.
+  --session_count_;
+  needs_.session_bytes = session_count_ * session_bytes();
+  floor_bytes_.store(plan_memory(needs_, 0).floor_bytes, std::memory_order_relaxed);  // Carries no other data.
 }
 
-void Engine::fill(Statistics& statistics) const {
-  const ModelCounters counters = opened_->model->counters();
-  statistics.bytes_read_trunk = counters.bytes_read_trunk;
-  statistics.bytes_read_experts = counters.bytes_read_experts;
-  statistics.bytes_read_head = counters.bytes_read_head;
+PlannedModel Engine::planned() {
+  const EngineTurn turn(*this);  // Waits for a change of the budget.
+  return {needs_, plan_, info(), thread_count(), kernels_->name};
+}
+
+void Engine::fill(Statistics& statistics) {
+  const EngineTurn turn(*this);  // Waits for a change of the budget.
+  const ModelCounters counters = model_->counters();
+  const ReadQueueCounters reads = queue_->counters();
+  const auto bytes = [&reads](ReadPurpose purpose) { return reads.bytes_read[static_cast<size_t>(purpose)]; };
+  statistics.bytes_read_trunk = bytes(ReadPurpose::kTrunk);
+  statistics.bytes_read_experts = bytes(ReadPurpose::kExperts);
+  statistics.bytes_read_head = bytes(ReadPurpose::kHead);
+  statistics.bytes_read_headers = counters.header_bytes;
+  statistics.bytes_read_speculative = reads.bytes_speculative;
+  statistics.bytes_speculative_wasted = reads.bytes_speculative_wasted;
   statistics.expert_hits = counters.expert_hits;
   statistics.expert_misses = counters.expert_misses;
-  statistics.io_wait_s = counters.io_wait_s;
-  const auto total = [](const ModelCounters& c) {
-    return c.bytes_read_trunk + c.bytes_read_experts + c.bytes_read_head;
+  statistics.io_wait_s = reads.wait_s - reads_at_load_.wait_s;
+  const auto total = [](const ReadQueueCounters& c) {
+    return std::accumulate(c.bytes_read.begin(), c.bytes_read.end(), uint64_t{0});
   };
-  const uint64_t run_bytes = total(counters) - total(counters_at_load_);
-  const double run_wait_s = counters.io_wait_s - counters_at_load_.io_wait_s;
-  if (run_bytes > 0 && run_wait_s > 0 && counters.direct_io) {  // Reads of the page cache are no drive speed.
-    statistics.drive_gb_s = static_cast<double>(run_bytes) / run_wait_s / 1e9;
+  const uint64_t run_bytes = total(reads) - total(reads_at_load_);
+  const double run_busy_s = reads.busy_s - reads_at_load_.busy_s;
+  if (run_bytes > 0 && run_busy_s > 0 && counters.direct_io) {  // Reads of the page cache are no drive speed.
+    statistics.drive_gb_s = static_cast<double>(run_bytes) / run_busy_s / 1e9;
   }
+  statistics.synthetic_shared_layers = info().synthetic_shared_layers;
   statistics.budget_bytes = budget().limit_bytes();
   statistics.budget_used_bytes = budget().peak_bytes();
-  statistics.pinned_layers = info().layer_count;
-  statistics.expert_slots = plan().slots;
+  statistics.pinned_layers = counters.pinned_layers;
+  statistics.streamed_layers = counters.streamed_layers;
+  statistics.blocks_streamed = counters.blocks_streamed;
+  statistics.expert_slots = plan_.arrangement.expert_slots;
   statistics.working_set_bytes = info().moe_layer_count * info().experts_per_token * info().expert_bytes;
   statistics.direct_io = counters.direct_io;
-  statistics.io_backend = kIoBackend;
+  statistics.io_backend = queue_->backend_name();
   statistics.isa = kernels_->name;
   statistics.threads = thread_count();
 }

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "kernels/dispatch.h"
+#include "models/shapes/released_shapes.h"
 #include "text/tokenizers.h"
 
 namespace headrace {
@@ -20,6 +21,12 @@ struct ChatMark {
   const char* format;
 };
 constexpr ChatMark kChatMarks[] = {{"<|end_of_msg|>", "kimi-k3"}, {"<|im_end|>", "kimi-linear"}};
+
+/// "shared 1", or null for a model that nobody made up.
+Json synthetic_text(const ModelInfo& info) {
+  if (!info.synthetic_shared_layers) return nullptr;
+  return "shared " + std::to_string(*info.synthetic_shared_layers);
+}
 
 Json text_or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
@@ -38,6 +45,13 @@ Status check_model_folder(const std::string& folder) {
     return error(Code::kIo, "'%s' is not a folder", folder.c_str());
   }
   return {};
+}
+
+Result<EngineSources> plan_sources(const std::string& folder_or_shape) {
+  std::error_code failure;
+  const bool is_there = std::filesystem::exists(folder_or_shape, failure);
+  if (is_there || failure || !released_shape(folder_or_shape)) return EngineSources::folder(folder_or_shape);
+  return EngineSources::shape(folder_or_shape);
 }
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& folder, const FileOpener& opener) {
@@ -91,8 +105,7 @@ std::string model_info_json(const ModelInfo& info, const Tokenizer* tokenizer) {
       {"stop_ids", info.stop_ids},
       {"tokenizer_vocabulary_size", tokenizer ? Json(tokenizer->vocabulary_size()) : Json(nullptr)},
       {"chat_format", tokenizer ? text_or_null(chat_format_name(*tokenizer)) : Json(nullptr)},
-      {"synthetic",
-       info.synthetic_shared_layers ? Json("shared " + std::to_string(*info.synthetic_shared_layers)) : Json(nullptr)},
+      {"synthetic", synthetic_text(info)},
       {"layer_kinds", info.layer_kinds},
   };
   // Names come from files of a model: bytes that are no UTF-8 must not throw.
@@ -106,8 +119,9 @@ Result<std::string> describe_model(const std::string& folder) {
   const auto pool = TRY(ThreadPool::create(1, {}));
   Budget budget(std::numeric_limits<size_t>::max());
   const Log log;
+  const auto queue = TRY(ReadQueue::create({}, budget, log));
   const FileOpener opener = open_file;
-  const ModelResources resources{*usable_kernels().back(), *pool, budget, opener, log};
+  const ModelResources resources{*usable_kernels().back(), *pool, budget, *queue, opener, log};
   const std::unique_ptr<Model> model = TRY(open_model(folder, resources, {}));
   return model_info_json(model->info(), tokenizer.get());
 }
@@ -115,23 +129,6 @@ Result<std::string> describe_model(const std::string& folder) {
 std::string tokenizer_info_json(const Tokenizer& tokenizer) {
   const Json json = {{"vocabulary_size", tokenizer.vocabulary_size()},
                      {"chat_format", text_or_null(chat_format_name(tokenizer))}};
-  return json.dump();
-}
-
-std::string plan_json(const Engine& engine) {
-  const MemoryPlan& plan = engine.plan();
-  const Json json = {
-      {"budget_bytes", plan.budget_bytes},
-      {"floor_bytes", plan.floor_bytes},
-      {"fixed_bytes", plan.fixed_bytes},
-      {"pinned_bytes", plan.pinned_bytes},
-      {"slots", plan.slots},
-      {"slot_bytes", plan.slot_bytes},
-      {"chunk_tokens", plan.chunk_tokens},
-      {"ctx", plan.context_tokens},
-      {"threads", engine.thread_count()},
-      {"isa", engine.kernels().name},
-  };
   return json.dump();
 }
 

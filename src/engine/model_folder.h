@@ -4,16 +4,18 @@
 #include <string>
 
 #include "base/result.h"
+#include "engine/engine.h"
 #include "io/file.h"
 #include "models/model.h"
 #include "text/tokenizer.h"
 
 namespace headrace {
 
-class Engine;
-
 /// kIo when `folder` is not a folder that can be entered.
 Status check_model_folder(const std::string& folder);
+
+/// Where a model comes from for a plan: a folder, or without one of that name a released shape.
+Result<EngineSources> plan_sources(const std::string& folder_or_shape);
 
 /// The tokenizer of a model folder, or null when the folder holds no tokenizer at all. kFormat when it is damaged.
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& folder, const FileOpener& opener = open_file);
@@ -30,8 +32,5 @@ Result<std::string> describe_model(const std::string& folder);
 
 /// `vocabulary_size` and `chat_format`, as a JSON object.
 std::string tokenizer_info_json(const Tokenizer& tokenizer);
-
-/// The keys of headrace_model_plan_json.
-std::string plan_json(const Engine& engine);
 
 }  // namespace headrace

@@ -46,12 +46,12 @@ class Session::PhaseTimer {
   PhaseTimer(Session& session, double Statistics::*phase)
       : session_(session),
         phase_(phase),
-        wait_at_start_s_(session.engine_.model().counters().io_wait_s),
+        wait_at_start_s_(session.engine_.queue().counters().wait_s),
         callbacks_at_start_s_(session.callbacks_s_) {}
   ~PhaseTimer() {
     const double elapsed_s = seconds_since(start_) - (session_.callbacks_s_ - callbacks_at_start_s_);
     session_.counters_.*phase_ += elapsed_s;
-    const double wait_s = session_.engine_.model().counters().io_wait_s - wait_at_start_s_;
+    const double wait_s = session_.engine_.queue().counters().wait_s - wait_at_start_s_;
     session_.counters_.compute_s += std::max(0.0, elapsed_s - wait_s);
   }
   PhaseTimer(const PhaseTimer&) = delete;
@@ -95,7 +95,7 @@ Session::~Session() {
 }
 
 Status Session::reset() {
-  const EngineTurn turn(engine_.busy_);
+  const EngineTurn turn(engine_);
   TRY(turn.status());
   memory_.state->reset();
   token_count_ = 0;
@@ -154,7 +154,7 @@ Status Session::run(std::span<const TokenId> ids, const ForwardOutput& output) {
 
 Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& options, OnToken on_token,
                          OnProgress on_progress) {
-  const EngineTurn turn(engine_.busy_);
+  const EngineTurn turn(engine_);
   TRY(turn.status());
   TRY(check_usable());
   if (ids.empty()) return error(Code::kArgument, "evaluation needs at least one token");
@@ -165,14 +165,25 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
   evaluated_from_ = token_count_;
   append(ids);
   const size_t total = ids_to_run().size();
+  TRY(engine_.arrange_for_prompt(options.all_logits ? std::min(total, memory_.logits.rows()) : total));
+  const Status status = evaluate_all(options, timed_on_token, timed_on_progress);
+  const Status arranged = engine_.arrange_for_answer();
+  if (!arranged) needs_reset_ = true;
+  return status ? arranged : status;
+}
+
+/// Runs what is left of the sequence, in chunks.
+Status Session::evaluate_all(const EvaluateOptions& options, OnToken on_token, OnProgress on_progress) {
+  const size_t total = ids_to_run().size();
   while (const size_t left = ids_to_run().size()) {
+    if (engine_.has_pending_budget()) TRY(engine_.arrange_for_prompt(left));
     const size_t position = memory_.state->position();
-    size_t count = std::min(left, engine_.plan().chunk_tokens);
+    size_t count = std::min(left, engine_.chunk_tokens());
     // Ids that an earlier call left behind have no results, so they go in chunks of their own.
     if (position < evaluated_from_) count = std::min(count, evaluated_from_ - position);
     if (position >= evaluated_from_ && options.all_logits) count = std::min(count, memory_.logits.rows());
-    TRY(evaluate_chunk(position, count, options, timed_on_token));
-    if (!timed_on_progress(total - ids_to_run().size(), total)) {
+    TRY(evaluate_chunk(position, count, options, on_token));
+    if (!on_progress(total - ids_to_run().size(), total)) {
       return error(Code::kCancelled, "cancelled by the caller");
     }
   }
@@ -200,7 +211,7 @@ Status Session::evaluate_chunk(size_t first, size_t count, const EvaluateOptions
 
 Result<Generation> Session::generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
                                      OnProgress on_progress) {
-  const EngineTurn turn(engine_.busy_);
+  const EngineTurn turn(engine_);
   TRY(turn.status());
   TRY(check_usable());
   TRY(check_sampling(options.sampling));
@@ -227,8 +238,18 @@ Status Session::prefill(OnProgress on_progress) {
   if (total == 0 && !has_last_logits_) {
     return error(Code::kArgument, "generation needs a prompt here: the last logits were not computed");
   }
+  TRY(engine_.arrange_for_prompt(total));
+  const Status status = prefill_chunks(on_progress);
+  const Status arranged = engine_.arrange_for_answer();
+  if (!arranged) needs_reset_ = true;
+  return status ? arranged : status;
+}
+
+Status Session::prefill_chunks(OnProgress on_progress) {
+  const size_t total = ids_to_run().size();
   while (const size_t left = ids_to_run().size()) {
-    const size_t count = std::min(left, engine_.plan().chunk_tokens);
+    if (engine_.has_pending_budget()) TRY(engine_.arrange_for_prompt(left));
+    const size_t count = std::min(left, engine_.chunk_tokens());
     TRY(run(ids_to_run().first(count), {memory_.logits.view().row_range(0, count == left ? 1 : 0)}));
     ++counters_.prefill_chunks;
     counters_.prompt_tokens += count;
@@ -262,6 +283,7 @@ Status Session::decode(Answer& answer, const GenerateOptions& options) {
       answer.result.finish = Finish::kLength;
       return {};
     }
+    if (engine_.has_pending_budget()) TRY(engine_.adopt_pending_budget());
     TRY(run(ids_to_run(), {memory_.logits.view().row_range(0, 1)}));
     ++counters_.decode_passes;
     has_last_logits_ = true;

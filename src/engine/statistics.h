@@ -23,14 +23,19 @@ struct Statistics {
   uint64_t bytes_read_trunk = 0;
   uint64_t bytes_read_experts = 0;
   uint64_t bytes_read_head = 0;
+  uint64_t bytes_read_headers = 0;  ///< Headers and index, when it was opened; not in the others.
+  uint64_t bytes_read_speculative = 0;
+  uint64_t bytes_speculative_wasted = 0;
   uint64_t expert_hits = 0;
   uint64_t expert_misses = 0;
   double io_wait_s = 0;
-  std::optional<double> drive_gb_s;  ///< 10^9 bytes per second of waiting, loading not counted.
+  std::optional<double> drive_gb_s;  ///< 10^9 bytes per second while any read was in flight, loading not counted.
+  std::optional<size_t> synthetic_shared_layers;  ///< Of a synthetic model: layers of each kind that it holds.
   uint64_t budget_bytes = 0;
   uint64_t budget_used_bytes = 0;  ///< Largest use so far.
   uint64_t pinned_layers = 0;
   uint64_t streamed_layers = 0;
+  uint64_t blocks_streamed = 0;  ///< Row blocks of streamed layers.
   uint64_t expert_slots = 0;
   uint64_t working_set_bytes = 0;  ///< Records that one token needs, as stored.
   bool direct_io = false;          ///< All files of weights are read past the page cache.

@@ -42,9 +42,8 @@ struct ReadQueueCounters {
 };
 
 /// Reads in flight on one drive: demand before trunk before speculation, deep enough to keep the drive busy and no
-/// deeper. One thread, the owner, calls everything (the
-/// kernel ties transfers to it); transfers go on while it computes, and what waits for room is
-/// issued whenever the owner calls in (`pump` for that alone).
+/// deeper. One thread at a time, the owner, calls everything; transfers go on while it computes, and what waits for
+/// room is issued whenever the owner calls in (`pump` for that alone).
 ///
 /// A read has one or more parts. It is `waiting` until its first transfer is issued, then `in flight`, then `ended`.
 /// An ended read is forgotten by the call that takes its result.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/ensure.h"
@@ -12,6 +14,7 @@ namespace {
 
 /// Attempts to hand one transfer to a kernel that is short of memory.
 constexpr int kSubmitAttemptsMax = 100;
+constexpr std::chrono::milliseconds kSubmitPause{1};
 
 std::string reason_of(int negative_error_number) {
   return std::generic_category().message(-negative_error_number);
@@ -92,6 +95,7 @@ void UringBackend::prepare(io_uring_sqe* sqe, const Transfer& transfer, const Fi
 bool UringBackend::submit() {
   for (int attempt = 0; attempt < kSubmitAttemptsMax; ++attempt) {
     if (calls_.submit(&ring_) > 0) return true;
+    std::this_thread::sleep_for(kSubmitPause);
   }
   return false;
 }
@@ -180,8 +184,8 @@ void UringBackend::say_that_memory_is_refused(int result) {
 void UringBackend::unregister_memory(std::span<std::byte> memory) {
   for (size_t index = 0; index < chunks_.size(); ++index) {
     if (chunks_[index].empty() || !holds(memory, chunks_[index])) continue;
-    // Emptying a place of the table needs no memory and is not refused.
-    ENSURE(put_chunk(index, {}));
+    // A kernel that refuses, for want of memory, keeps the pages until the queue is gone; nothing reads to them.
+    if (!put_chunk(index, {})) chunks_[index] = {};
   }
 }
 

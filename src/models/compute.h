@@ -17,6 +17,7 @@ struct Compute {
 void multiply(const Compute& compute, const WeightView& weights, MatrixView<const float> x, MatrixView<float> y);
 
 /// y = W x for every row of x, block by block as the trunk hands W out. Here the bytes of the trunk meet the maths.
+/// Errors of the trunk; kFormat naming the tensor when a product is not finite.
 Status linear(const Compute& compute, const TrunkMatrix& matrix, MatrixView<const float> x, MatrixView<float> y);
 
 /// RMSNorm of every row (spec 8), tokens split over the threads.

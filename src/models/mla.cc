@@ -52,7 +52,7 @@ Result<MlaLayer> MlaLayer::load(TensorLoader& loader, const std::string& name, c
   layer.kv_down_ = TRY(loader.matrix(name + ".kv_a_proj_with_mqa.weight", shape.cache_dim(), shape.hidden));
   layer.latent_norm_ = TRY(loader.vector(name + ".kv_a_layernorm.weight", shape.latent));
   const size_t kv_rows = shape.heads * (shape.nope + shape.value);
-  layer.kv_up_ = TRY(loader.matrix(name + ".kv_b_proj.weight", kv_rows, shape.latent));
+  layer.kv_up_ = TRY(loader.whole_matrix(name + ".kv_b_proj.weight", kv_rows, shape.latent));
   if (shape.output_gate) {
     layer.gate_ = TRY(loader.matrix(name + ".g_proj.weight", shape.heads * shape.value, shape.hidden));
   }

@@ -15,8 +15,9 @@
 #include "base/thread_pool.h"
 #include "base/views.h"
 #include "io/file.h"
+#include "io/read_queue.h"
 #include "kernels/kernels.h"
-#include "weights/expert_cache.h"
+#include "weights/trunk.h"
 
 namespace headrace {
 
@@ -74,15 +75,36 @@ struct ForwardOutput {
   std::vector<std::vector<RoutedExperts>>* routing = nullptr;
 };
 
-/// Bytes that a model reads and waits for, since it was loaded.
+/// What a model did since it was opened. (Bytes read are counted by the queue that reads them.)
 struct ModelCounters {
-  uint64_t bytes_read_trunk = 0;
-  uint64_t bytes_read_experts = 0;
-  uint64_t bytes_read_head = 0;  ///< Embedding rows (and the head, when it is streamed).
   uint64_t expert_hits = 0;
   uint64_t expert_misses = 0;
-  double io_wait_s = 0;
-  bool direct_io = false;  ///< Every file of weights is read past the page cache.
+  uint64_t pinned_layers = 0;    ///< Layers whose trunk stays in memory ...
+  uint64_t streamed_layers = 0;  ///< ... and whose trunk passes through the ring.
+  uint64_t blocks_streamed = 0;  ///< Row blocks that passed through the ring.
+  uint64_t header_bytes = 0;     ///< Of headers and index, read outside the queue.
+  bool direct_io = false;        ///< Every file of weights is read past the page cache.
+};
+
+/// What the memory of a model consists of, for the plan. Pure numbers, known once the model is open; in bytes unless
+/// the name says otherwise.
+struct ModelNeeds {
+  std::vector<TrunkGroup> pin_order;    ///< Groups of trunk matrices, in the order in which they are pinned.
+  size_t ring_bytes = 0;                ///< When any group is streamed.
+  size_t expert_cache_fixed_bytes = 0;  ///< Whatever its size ...
+  size_t expert_slot_bytes = 0;         ///< ... and for each slot; both 0 for a model without experts.
+  size_t expert_slots_min = 0;
+  size_t expert_slots_max = 0;     ///< All experts.
+  uint64_t row_read_bytes = 0;     ///< One row of the embedding from the drive, widened to blocks; the mean.
+  uint64_t expert_read_bytes = 0;  ///< One expert from the drive, widened to blocks; the mean.
+};
+
+/// How the memory of a model is divided.
+struct ModelArrangement {
+  size_t pinned_groups = 0;  ///< Of the pin order.
+  size_t expert_slots = 0;
+  size_t chunk_tokens = 0;  ///< Most tokens of one forward pass; 0: none is possible.
+  bool operator==(const ModelArrangement&) const = default;
 };
 
 /// What a model is built with; everything outlives the model.
@@ -90,6 +112,7 @@ struct ModelResources {
   const Kernels& kernels;
   ThreadPool& pool;
   Budget& budget;
+  ReadQueue& queue;
   const FileOpener& opener;
   const Log& log;
 };
@@ -98,39 +121,38 @@ struct ModelOptions {
   ReadMode data_mode = ReadMode::kDirect;
   /// Tokens that a state is going to hold; more than the model allows is kArgument. 0: no more than it allows.
   size_t context_tokens = 0;
-  size_t chunk_tokens_max = 1;     ///< Most tokens of one forward pass; scratch is allocated for it.
-  size_t row_block_bytes_max = 0;  ///< Largest block of trunk rows; 0 = whole matrices.
+  size_t row_block_bytes_max = 0;      ///< Bound of a block of trunk rows (tests); 0: what the trunk finds best.
+  std::string cache_policy = "phase";  ///< Which experts stay: a name of `eviction_policies`.
 };
 
 /// A loaded model: a function from (state, token ids) to logits. One thread at a time calls its members.
 ///
-/// Loading has three steps, so that the memory plan stands between them: `open_model` reads config and directory and
-/// checks every tensor; `load_trunk` reads the resident weights; `create_expert_cache` takes what memory is left.
+/// `open_model` reads config, directory and small tensors, and checks every tensor. Then the memory plan decides from
+/// `needs`, and `arrange` takes the large memory; it can be called again between passes.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
 
-  /// Bytes that `load_trunk` will reserve.
-  virtual size_t trunk_memory_bytes() const = 0;
+  virtual ModelNeeds needs() const = 0;
+  /// Bytes that passes of up to `chunk_tokens` tokens take for their intermediate results.
+  virtual Result<size_t> scratch_bytes(size_t chunk_tokens) const = 0;
   /// Bytes that a state for `tokens` tokens reserves.
   virtual size_t state_memory_bytes(size_t tokens) const = 0;
-  /// Bytes that the expert cache takes at most: these, whatever its size, and ...
-  virtual size_t expert_cache_fixed_bytes() const = 0;
-  /// ... these for each slot (both 0 for a model without experts).
-  virtual size_t expert_slot_bytes() const = 0;
-  /// Least and most slots that make sense.
-  virtual size_t expert_slots_min() const = 0;
-  virtual size_t expert_slots_max() const = 0;
 
-  virtual Status load_trunk() = 0;
-  virtual Status create_expert_cache(size_t slot_count) = 0;
+  /// Divides the memory anew: gives back before it takes, reads what is newly pinned, and keeps the experts that it
+  /// can. Results do not depend on it (P1). After an error the model needs another `arrange` before it computes; less
+  /// memory than before is never refused.
+  virtual Status arrange(const ModelArrangement& arrangement) = 0;
+  virtual ModelArrangement arrangement() const = 0;
+  /// Whether the system keeps all that is pinned in memory (see Trunk::is_locked).
+  virtual bool is_locked() const = 0;
   virtual Result<std::unique_ptr<SequenceState>> create_state(size_t capacity_tokens) = 0;
 
-  /// Takes `ids` (at most chunk_tokens_max, and at most what the state still holds) into `state`. Results depend on the
-  /// checkpoint, the ids before and these ids only: not on how they were cut into chunks (P1). After an error the state
-  /// is undefined until reset. kFormat when a result is not a finite number.
+  /// Takes `ids` (at most the chunk of the arrangement, and at most what the state still holds) into `state`. Results
+  /// depend on the checkpoint, the ids before and these ids only: not on how they were cut into chunks (P1). After an
+  /// error the state is undefined until reset. kFormat when a result is not a finite number.
   virtual Status forward(SequenceState& state, std::span<const int32_t> ids, const ForwardOutput& output) = 0;
 
   virtual ModelCounters counters() const = 0;

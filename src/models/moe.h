@@ -31,52 +31,66 @@ struct MoeShape {
   size_t expert_input() const { return latent > 0 ? latent : hidden; }
 };
 
-/// A mixture-of-experts layer (spec 7). For a chunk of tokens it makes one sweep: the distinct experts in ascending id,
-/// each taken from the cache once and applied to all its tokens; each token's sum so runs in ascending id as in decode.
+/// A mixture-of-experts layer (spec 7). Reads of its experts start as soon as the router has spoken, and go on under
+/// the latent projection, the shared MLP and the experts that are there.
+///
+/// A few tokens (decoding) take the experts as they land, each with results of its own, which are then added in
+/// ascending id. A chunk makes one sweep, the experts in ascending id, each added as it comes. Each token's sum is the
+/// same chain either way (P1).
 class MoeLayer {
  public:
-  /// A token of the chunk that the expert at work serves, and its weight in that token's sum.
-  struct ExpertUse {
-    size_t token = 0;
+  /// A token that an expert serves, and the expert's weight in that token's sum.
+  struct TokenUse {
+    uint32_t token = 0;
     float weight = 0;
   };
 
   struct Scratch {
-    Matrix<float> scores;            // [tokens, experts]
-    Matrix<float> input, routed;     // [tokens, expert input]
-    Matrix<float> gathered, result;  // [tokens, expert input]: the tokens of the expert at work
-    Matrix<float> gate, up;          // [tokens, expert width]
-    Matrix<float> shared;            // [tokens, hidden]
+    Matrix<float> scores;                   // [tokens, experts]
+    Matrix<float> input, routed, gathered;  // [tokens, expert input]; gathered: the tokens of the expert at work
+    Matrix<float> results;                  // [max(tokens, top_k), expert input]
+    Matrix<float> gate, up;                 // [tokens, expert width]
+    Matrix<float> shared;                   // [tokens, hidden]
     GatedMlp::Scratch mlp;
     Router router;
-    Matrix<uint32_t> experts;      // [tokens, top_k], ascending for each token
-    Matrix<float> weights;         // as `experts`
-    std::vector<ExpertId> wanted;  // Room for all experts: distinct ones of the chunk, ascending.
-    std::vector<ExpertUse> uses;   // Room for all tokens: a token uses an expert once.
-    Reservation lists_memory;      // Of the two vectors.
+    Matrix<uint32_t> experts;       // [tokens, top_k], ascending for each token
+    Matrix<float> weights;          // as `experts`
+    std::vector<ExpertUse> wanted;  // Room for all experts: distinct ones of the chunk, ascending.
+    std::vector<TokenUse> uses;     // [tokens * top_k], by expert, then by token.
+    std::vector<uint32_t> use_end;  // [experts]: where the uses of an expert end.
+    Reservation lists_memory;       // Of the three vectors.
     static Result<Scratch> allocate(Budget& budget, const MoeShape& shape, size_t tokens, size_t mlp_width_max);
+  };
+
+  /// What a layer runs with. Borrowed from the model.
+  struct Context {
+    const Compute& compute;
+    const Activation& activation;
+    ExpertCache& cache;
+    Scratch& scratch;
   };
 
   /// Claims the router, latent and shared tensors of `<name>.`; `moe_index` counts the layers with experts.
   static Result<MoeLayer> load(TensorLoader& loader, const std::string& name, const MoeShape& shape,
                                uint32_t moe_index);
 
-  /// out = MoE(x); both [tokens, hidden]. `routing`, when not null, holds one entry per token and gets this layer's
-  /// choice under the model's layer number `layer`.
+  /// `routing`, when not null, holds one entry per token and gets this layer's choice under the model's layer number
+  /// `layer`.
   struct Routing {
     std::vector<std::vector<RoutedExperts>>* tokens = nullptr;
     uint32_t layer = 0;
   };
-  Status run(const Compute& compute, const Activation& activation, ExpertCache& cache, Scratch& scratch,
-             const Routing& routing, MatrixView<const float> x, MatrixView<float> out) const;
+  /// out = MoE(x); both [tokens, hidden].
+  Status run(const Context& context, const Routing& routing, MatrixView<const float> x, MatrixView<float> out) const;
 
  private:
-  Status route(const Compute& compute, Scratch& scratch, const Routing& routing, MatrixView<const float> x) const;
-  void want_chosen(Scratch& scratch, size_t tokens) const;
-  Status sweep(const Compute& compute, const Activation& activation, ExpertCache& cache, Scratch& scratch,
-               MatrixView<const float> input, MatrixView<float> out) const;
-  void apply_expert(const Compute& compute, const Activation& activation, const ExpertLease& expert, Scratch& scratch,
-                    MatrixView<const float> input, MatrixView<float> out) const;
+  Status route(const Context& context, const Routing& routing, MatrixView<const float> x) const;
+  void list_uses(Scratch& scratch, size_t tokens) const;
+  bool fits_results(const Scratch& scratch, size_t tokens) const;
+  Status run_shared(const Context& context, MatrixView<const float> x) const;
+  Status run_experts(const Context& context, MatrixView<const float> input, MatrixView<float> out) const;
+  void apply_expert(const Context& context, const ExpertLease& expert, std::span<const TokenUse> uses,
+                    MatrixView<const float> input, MatrixView<float> results) const;
 
   MoeShape shape_;
   uint32_t moe_index_ = 0;

@@ -15,6 +15,11 @@ Result<TrunkMatrix> TensorLoader::matrix(const std::string& name, size_t rows, s
   return trunk_.add_matrix(full_name(name), rows, cols);
 }
 
+Result<TrunkMatrix> TensorLoader::whole_matrix(const std::string& name, size_t rows, size_t cols) {
+  TRY(count(name));
+  return trunk_.add_whole_matrix(full_name(name), rows, cols);
+}
+
 Result<TrunkMatrix> TensorLoader::row_table(const std::string& name, size_t rows, size_t cols) {
   TRY(count(name));
   return trunk_.add_row_table(full_name(name), rows, cols);

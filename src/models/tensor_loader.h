@@ -20,6 +20,8 @@ class TensorLoader {
       : checkpoint_(checkpoint), trunk_(trunk), budget_(budget), prefix_(std::move(prefix)) {}
 
   Result<TrunkMatrix> matrix(const std::string& name, size_t rows, size_t cols);
+  /// One whose rows are wanted all at once.
+  Result<TrunkMatrix> whole_matrix(const std::string& name, size_t rows, size_t cols);
   Result<TrunkMatrix> row_table(const std::string& name, size_t rows, size_t cols);
   /// A small tensor of `count` numbers as float32.
   Result<std::vector<float>> vector(const std::string& name, size_t count);

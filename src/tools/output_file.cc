@@ -41,7 +41,12 @@ Status OutputFile::set_up(Budget& budget) {
   for (BlockMemory& part : parts_) {
     part = TRY(BlockMemory::allocate(budget, kPartBytes, kBlockBytes, "writing"));
   }
-  writer_ = std::jthread([this] { work(); });
+  // The library reports a refused thread by an exception only; caught at once.
+  try {
+    writer_ = std::jthread([this] { work(); });
+  } catch (const std::system_error& failure) {
+    return error(Code::kIo, "a thread for writing cannot be started: %s", failure.what());
+  }
   return {};
 }
 

@@ -28,8 +28,9 @@ Status keep_layers(Json& text, size_t layers, const std::string& path) {
   text["num_hidden_layers"] = layers;
   if (!config.has_object("linear_attn_config")) return {};
   for (const char* name : {"full_attn_layers", "kda_layers"}) {
-    Json& list = text["linear_attn_config"][name];
-    if (!list.is_array()) continue;  // Whoever reads the configuration says what is wrong.
+    Json& lists = text["linear_attn_config"];
+    if (!lists.contains(name) || !lists[name].is_array()) continue;  // Who reads the configuration says what is wrong.
+    Json& list = lists[name];
     Json kept = Json::array();
     for (const Json& number : list) {  // They count from 1.
       if (!number.is_number_unsigned() || number.get<uint64_t>() <= layers) kept.push_back(number);

@@ -138,18 +138,21 @@ void ExpertCatalog::measure_slots() {
     slot_alignment_ = std::max(slot_alignment_, checkpoint_->file(file).block_bytes());
   }
   PlacedRecord record;
+  uint64_t read_bytes = 0;
   for (uint32_t layer = 0; layer < layout_.layer_count; ++layer) {
     for (uint32_t expert = 0; expert < layout_.expert_count; ++expert) {
       place({layer, expert}, record);
+      for (const PlacedRead& read : record.reads) read_bytes += read.range.size;
       const PlacedRead& last = record.reads.back();
       const size_t end = last.slot_offset + static_cast<size_t>(last.range.size);
       slot_bytes_ = std::max(slot_bytes_, static_cast<size_t>(align_up(end, slot_alignment_)));
     }
   }
+  mean_read_bytes_ = read_bytes / std::max<uint64_t>(1, layout_.layer_count * layout_.expert_count);
 }
 
-uint32_t ExpertCatalog::file_index(ExpertId id, size_t tensor) const {
-  return FilePlace::file_index(places_.row(record_index(id))[tensor]);
+ReadableFile& ExpertCatalog::file_of(ExpertId id, size_t tensor) const {
+  return file(FilePlace::file_index(places_.row(record_index(id))[tensor]));
 }
 
 void ExpertCatalog::place(ExpertId id, PlacedRecord& record) const {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ class ExpertCatalog {
   size_t slot_bytes() const { return slot_bytes_; }
   /// Bytes of one record as stored, without widening.
   size_t record_bytes() const { return record_bytes_; }
+  /// Bytes that reading a record takes from the drive, widened to blocks: the mean of all.
+  uint64_t mean_read_bytes() const { return mean_read_bytes_; }
 
   /// A read of whole blocks: `range` of file `file_index` to `slot_offset` in the slot. Areas do not overlap.
   struct PlacedRead {
@@ -64,18 +67,25 @@ class ExpertCatalog {
   /// Extents whose blocks touch or overlap become one read. Its last block may reach past the end of the file.
   void place(ExpertId id, PlacedRecord& record) const;
 
- private:
-  friend class ExpertCache;
   /// A tensor of a record: data or scales of a matrix.
   struct Tensor {
     size_t matrix = 0;
     bool is_scales = false;
     size_t bytes = 0;
   };
+  /// Those of each record, in order: data and scales of each matrix in turn.
+  std::span<const Tensor> tensors() const { return tensors_; }
+  /// Block of the files, at least a page: what slots are aligned to.
+  size_t slot_alignment() const { return slot_alignment_; }
+  /// The file that a placed read goes to.
+  ReadableFile& file(uint32_t file_index) const { return checkpoint_->file(file_index); }
+  /// The file that holds tensor `tensor` of an expert.
+  ReadableFile& file_of(ExpertId id, size_t tensor) const;
+
+ private:
   void set_tensors();
   Status claim_record(Checkpoint& checkpoint, ExpertId id, const Namer& namer);
   void measure_slots();
-  uint32_t file_index(ExpertId id, size_t tensor) const;
   size_t record_index(ExpertId id) const { return id.layer * layout_.expert_count + id.expert; }
 
   Layout layout_;
@@ -84,6 +94,7 @@ class ExpertCatalog {
   size_t slot_alignment_ = AlignedMemory::kAlignment;
   size_t slot_bytes_ = 0;
   size_t record_bytes_ = 0;
+  uint64_t mean_read_bytes_ = 0;
   /// Per tensor of every expert: file index in the upper 16 bits, offset in the lower 48.
   Matrix<uint64_t> places_;
 };

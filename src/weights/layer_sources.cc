@@ -149,7 +149,7 @@ Result<std::optional<LayerSources>> LayerSources::open(const std::string& folder
                                                        std::span<std::byte> chunk, Budget& budget) {
   const std::string path = (std::filesystem::path(folder) / kFileName).string();
   if (!may_be_there(folder, path)) return std::optional<LayerSources>();
-  Result<std::unique_ptr<ReadableFile>> file = opener(path, ReadMode::kBuffered);
+  Result<std::unique_ptr<ReadableFile>> file = opener(path, ReadMode::kDirect);
   std::error_code failure;
   const bool is_named = std::filesystem::symlink_status(path, failure).type() != std::filesystem::file_type::not_found;
   if (!file && is_named) return file.take_error();

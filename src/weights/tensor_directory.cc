@@ -60,8 +60,8 @@ const TensorDirectory::Entry* TensorDirectory::find(uint64_t hash) const {
   size_t begin = share_of(hash, size);
   size_t end = begin;
   size_t step = 16;
-  while (begin > 0 && entries_[begin].hash > hash) begin -= std::min(begin, step *= 2);
-  for (step = 16; end < size && entries_[end].hash < hash;) end += std::min(size - end, step *= 2);
+  for (; begin > 0 && entries_[begin].hash > hash; step *= 2) begin -= std::min(begin, step);
+  for (step = 16; end < size && entries_[end].hash < hash; step *= 2) end += std::min(size - end, step);
   const auto place = std::lower_bound(entries_.begin() + static_cast<ptrdiff_t>(begin),
                                       entries_.begin() + static_cast<ptrdiff_t>(end), Entry{.hash = hash}, hash_less);
   return place != entries_.end() && place->hash == hash ? &*place : nullptr;

@@ -399,6 +399,90 @@ TEST(ApiOpen, TheBuildIsDescribed) {
   EXPECT_EQ(build["version"], headrace_version());
   EXPECT_EQ(build["isas"].back(), "scalar");
   EXPECT_EQ(build["isas"][0], build["isa"]);
+  EXPECT_EQ(build["io_backends"].back(), "threads");
+  EXPECT_EQ(build["io_backends"][0], build["io_backend"]);
+}
+
+TEST(ApiPlan, APlanNeedsNoLoadingAndIsWhatLoadingDoes) {
+  for (const uint64_t budget : {uint64_t{31} << 20, uint64_t{256} << 20}) {
+    headrace_model_options options = small_options();
+    options.budget_bytes = budget;
+    const auto planned =
+        json_of(headrace_plan_json, kDemo.c_str(), static_cast<const headrace_model_options*>(&options), 0.0);
+    headrace_model* model = nullptr;
+    ASSERT_EQ(headrace_model_open(kDemo.c_str(), &options, &model, nullptr), HEADRACE_OK);
+    EXPECT_EQ(json_of(headrace_model_plan_json, static_cast<const headrace_model*>(model)), planned);
+    headrace_model_close(model);
+  }
+}
+
+TEST(ApiPlan, ABudgetBelowTheFloorIsNoError) {
+  headrace_model_options options = small_options();
+  options.budget_bytes = 1;
+  const auto plan =
+      json_of(headrace_plan_json, kDemo.c_str(), static_cast<const headrace_model_options*>(&options), 2.5);
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_EQ(plan["budget_bytes"], 1);
+  EXPECT_NEAR(plan["expected_tok_s"].get<double>(), 2.5e9 / plan["bytes_per_token"].get<double>(), .01);
+}
+
+TEST(ApiPlan, WhatCannotBeIsRefused) {
+  char* text = nullptr;
+  size_t bytes = 0;
+  for (const double speed : {-1.0, double{NAN}, double{INFINITY}}) {
+    headrace_error error = make_error();
+    EXPECT_EQ(headrace_plan_json(kDemo.c_str(), nullptr, speed, &text, &bytes, &error), HEADRACE_ARGUMENT);
+    EXPECT_NE(std::string(error.message).find("drive_gb_s"), std::string::npos) << error.message;
+  }
+  EXPECT_EQ(headrace_plan_json(nullptr, nullptr, 0, &text, &bytes, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_plan_json(kDemo.c_str(), nullptr, 0, nullptr, &bytes, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_plan_json("/nowhere", nullptr, 0, &text, &bytes, nullptr), HEADRACE_IO);
+  EXPECT_EQ(headrace_model_set_budget(nullptr, 1, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(text, nullptr);
+}
+
+TEST_F(Api, AnotherBudgetChangesThePlanAndNoToken) {
+  const auto plan = [&] { return json_of(headrace_model_plan_json, static_cast<const headrace_model*>(model_)); };
+  const auto prompts = reference_prompts();
+  const std::vector<int32_t> ids = prompts[0]["ids"];
+  const std::vector<int32_t> expected = prompts[0]["greedy"]["ids"];
+  const uint64_t floor = plan()["floor_bytes"];
+  for (const uint64_t budget : {floor, uint64_t{32} << 20, uint64_t{256} << 20}) {
+    ASSERT_EQ(headrace_model_set_budget(model_, budget, nullptr), HEADRACE_OK);
+    EXPECT_EQ(plan()["budget_bytes"], budget);
+    ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
+    EXPECT_EQ(generate(ids, generate_options(5)).ids, std::vector<int32_t>(expected.begin(), expected.begin() + 5));
+  }
+  headrace_error error = make_error();
+  EXPECT_EQ(headrace_model_set_budget(model_, floor - 1, &error), HEADRACE_BUDGET);
+  EXPECT_NE(std::string(error.message).find(std::to_string(floor)), std::string::npos) << error.message;
+  EXPECT_EQ(plan()["budget_bytes"], uint64_t{256} << 20);
+}
+
+TEST_F(Api, ACallbackChangesTheBudget) {
+  const auto prompts = reference_prompts();
+  const std::vector<int32_t> ids = prompts[0]["ids"];
+  const std::vector<int32_t> expected = prompts[0]["greedy"]["ids"];
+  const uint64_t floor = json_of(headrace_model_plan_json, static_cast<const headrace_model*>(model_))["floor_bytes"];
+  struct Shared {
+    uint64_t next_bytes;
+  } shared{floor};
+  const auto change = [](void* user, const headrace_piece*) {
+    auto& data = *static_cast<Shared*>(user);
+    EXPECT_EQ(headrace_model_set_budget(model_, data.next_bytes, nullptr), HEADRACE_OK);
+    data.next_bytes += 500000;
+    return 0;
+  };
+  const headrace_generate_options options = generate_options(8);
+  headrace_generation result{};
+  result.struct_size = sizeof result;
+  ASSERT_EQ(headrace_session_generate(session_, ids.data(), ids.size(), &options, change, &shared, &result, nullptr),
+            HEADRACE_OK);
+  EXPECT_EQ(std::vector<int32_t>(result.ids, result.ids + result.id_count),
+            std::vector<int32_t>(expected.begin(), expected.begin() + 8));
+  headrace_free(result.ids);
+  headrace_free(result.text);
+  ASSERT_EQ(headrace_model_set_budget(model_, uint64_t{256} << 20, nullptr), HEADRACE_OK);
 }
 
 TEST(ApiOpen, ATokenizerOpensWithoutAModel) {
@@ -493,6 +577,18 @@ TEST(ApiOpen, OptionsThatCannotBeAreRefusedByName) {
   options.thread_count = 257;
   refused(options, "257");
   options = small_options();
+  options.io_backend = "aio";
+  refused(options, "aio");
+  options = small_options();
+  options.io_depth = 257;
+  refused(options, "257");
+  options = small_options();
+  options.pinned_layers = -2;
+  refused(options, "pinned_layers");
+  options = small_options();
+  options.pinned_layers = 7;
+  refused(options, "7 layers");
+  options = small_options();
   options.struct_size = 0;
   refused(options, "struct_size");
 }
@@ -501,10 +597,12 @@ TEST(ApiOpen, OptionsOfAnOlderCallerEndWhereItsStructEnds) {
   headrace_model_options options = small_options();
   options.struct_size = offsetof(headrace_model_options, prefill_chunk_tokens);
   options.prefill_chunk_tokens = 3;  // Beyond what the caller says it has.
+  options.pinned_layers = -1;
   headrace_model* model = nullptr;
   ASSERT_EQ(headrace_model_open(kDemo.c_str(), &options, &model, nullptr), HEADRACE_OK);
   const auto plan = json_of(headrace_model_plan_json, static_cast<const headrace_model*>(model));
-  EXPECT_EQ(plan["chunk_tokens"], 256);
+  EXPECT_EQ(plan["chunk_tokens"], 4096);
+  EXPECT_EQ(plan["pinned_layers"], 6);
   headrace_model_close(model);
 }
 

@@ -48,6 +48,22 @@ TEST(Wrapper, GeneratesAndEvaluates) {
   EXPECT_EQ(count, 4u);
 }
 
+TEST(Wrapper, PlansAndChangesTheBudget) {
+  api::ModelOptions options = small_options();
+  const std::string planned = api::plan_json(kDemo, options, 3);
+  EXPECT_NE(planned.find("\"floor_bytes\":"), std::string::npos) << planned;
+  EXPECT_EQ(planned.find("\"expected_tok_s\":null"), std::string::npos) << planned;
+  options.budget_bytes = HEADRACE_BUDGET_FLOOR;
+  options.pinned_layers = -1;
+  options.io_backend = "threads";
+  options.io_depth = 2;
+  api::Model model(kDemo, options);
+  model.set_budget(uint64_t{64} << 20);
+  EXPECT_NE(model.plan_json().find("\"budget_bytes\":67108864,"), std::string::npos) << model.plan_json();
+  EXPECT_NE(model.plan_json().find("\"pinned_layers\":0,"), std::string::npos);
+  EXPECT_THROW(model.set_budget(1), api::Error);
+}
+
 TEST(Wrapper, ExceptionsOfCallbacksPassThroughTheLibrary) {
   api::Model model(kDemo, small_options());
   api::Session session = model.create_session();

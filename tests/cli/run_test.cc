@@ -154,7 +154,7 @@ TEST(RunCommand, IdsOutsideTheVocabularyAreWrongUse) {
 }
 
 TEST(RunCommand, BudgetsBelowTheFloorExitWithThree) {
-  for (const char* budget : {"1", "1K", "25M", "30M"}) {
+  for (const char* budget : {"1", "1K", "25M", "29M"}) {
     const auto result = run_program({"run", "demo", "--raw", "Once", "--budget", budget});
     EXPECT_EQ(result.exit_status, 3) << budget << "\n" << result.error;
     EXPECT_NE(result.error.find("floor of"), std::string::npos) << result.error;
@@ -302,10 +302,16 @@ TEST(RunCommand, WritesNothingWithoutBeingAsked) {
     const rlimit none = {0, 0};
     setrlimit(RLIMIT_FSIZE, &none);
   };
-  const auto result =
-      run_program({"run", "demo", "--raw", "Once upon a time", "-n", "12"}, {.in_child = forbid_writing});
-  EXPECT_EQ(result.exit_status, 0) << result.error;
-  EXPECT_EQ(result.out.substr(0, 20), kBegin.substr(0, 20));
+  for (const char* backend : {"uring", "threads"}) {
+    for (const char* budget : {"floor", "64M"}) {
+      const auto result =
+          run_program({"run", "demo", "--raw", "Once upon a time", "-n", "12", "--io", backend, "--budget", budget},
+                      {.in_child = forbid_writing});
+      if (result.exit_status == 2) continue;  // No io_uring here.
+      EXPECT_EQ(result.exit_status, 0) << result.error;
+      EXPECT_EQ(result.out.substr(0, 20), kBegin.substr(0, 20));
+    }
+  }
   const TempFolder folder;
   const auto stats = run_program({"run", "demo", "--raw", "Once", "-n", "2", "--stats", folder.file("stats")},
                                  {.in_child = forbid_writing});

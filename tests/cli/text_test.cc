@@ -93,9 +93,10 @@ TEST(InfoCommand, TellsWhatTheModelIs) {
 TEST(VersionCommand, TellsBuildInstructionSetsAndIo) {
   const auto version = run_for_json({"version", "--json"});
   EXPECT_EQ(version["isas"].back(), "scalar");
-  EXPECT_EQ(version["io_backend"], "threads");
+  EXPECT_EQ(version["io_backends"].back(), "threads");
+  EXPECT_EQ(version["io_backends"][0], version["io_backend"]);
   const auto readable = run_program({"version"}).out;
-  for (const auto& key : {"version", "compiler", "isa"}) {
+  for (const auto& key : {"version", "compiler", "isa", "io_backend"}) {
     EXPECT_NE(readable.find(version[key].get<std::string>()), std::string::npos) << key;
   }
   EXPECT_EQ(run_program({"--version"}).out, readable);

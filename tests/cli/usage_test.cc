@@ -32,7 +32,7 @@ Words with_option(const std::string& command, const Words& option) {
 }
 
 TEST(Usage, UnknownOptionsAreRefusedByName) {
-  for (const char* command : {"run", "eval", "tokenize", "detokenize", "info", "version"}) {
+  for (const char* command : {"run", "eval", "tokenize", "detokenize", "plan", "info", "version"}) {
     expect_refused({command, "--frobnicate"}, {"--frobnicate", command});
     expect_refused({command, "-q"}, {"-q"});
   }
@@ -47,8 +47,7 @@ TEST(Usage, UnknownCommandsAreRefusedByName) {
 }
 
 TEST(Usage, CommandsOfLaterVersionsAreRefusedByName) {
-  for (const char* command :
-       {"chat", "serve", "plan", "pack", "verify", "pull", "bench", "doctor", "trace", "cachesim"}) {
+  for (const char* command : {"chat", "serve", "pack", "verify", "pull", "bench", "doctor", "trace", "cachesim"}) {
     expect_refused({command, "demo"}, {command, "not available in this version"});
   }
 }
@@ -58,7 +57,8 @@ TEST(Usage, StrayAndMissingArgumentsAreRefused) {
   expect_refused({"eval", "demo", "one", "two"}, {"'two'"});
   expect_refused({"info", "demo", "more"}, {"'more'"});
   expect_refused({"version", "more"}, {"'more'"});
-  for (const char* command : {"run", "eval", "tokenize", "detokenize", "info"}) expect_refused({command}, {"MODEL"});
+  for (const char* command : {"run", "eval", "tokenize", "detokenize", "plan", "info"})
+    expect_refused({command}, {"MODEL"});
 }
 
 TEST(Usage, NumbersAreReadStrictly) {
@@ -83,6 +83,11 @@ TEST(Usage, NumbersAreReadStrictly) {
     expect_refused(with_option("run", {"--top-k", value}), {"--top-k"});
     expect_refused(with_option("run", {"--seed", value}), {"--seed"});
   }
+  expect_refused(with_option("run", {"--io-depth", "257"}), {"--io-depth", "256"});
+  expect_refused(with_option("run", {"--pin-layers", "-1"}), {"--pin-layers", "whole number"});
+  for (const char* value : {"-1", "nan", "inf", "fast", ""}) {
+    expect_refused({"plan", "demo", "--drive", value}, {"--drive", "a number from 0"});
+  }
   expect_refused(with_option("run", {"-n", "0"}), {"-n", "whole number from 1"});
   expect_refused(with_option("eval", {"--top", "0"}), {"--top", "whole number from 1"});
 }
@@ -91,6 +96,7 @@ TEST(Usage, SizesAreReadStrictly) {
   for (const char* value :
        {"", "0", "-1", "nan", "inf", "12X", "G", "1.5", "1e9", "64MB", "0M", "1..5G", "99999999T"}) {
     expect_refused(with_option("run", {"--budget", value}), {"--budget", "a size such as"});
+    expect_refused({"plan", "demo", "--ram", value}, {"--ram", "a size such as"});
   }
 }
 
@@ -98,7 +104,12 @@ TEST(Usage, ChoicesNameWhatIsAllowed) {
   expect_refused(with_option("run", {"--isa", "sse2"}), {"--isa", "scalar|avx2|avx512|neon"});
   expect_refused(with_option("run", {"--log", "loud"}), {"--log", "error|warn|info|debug"});
   expect_refused(with_option("eval", {"--logits", "some", "--json"}), {"--logits", "all|last"});
-  expect_refused(with_option("run", {"--io", ""}), {"--io", "uring|threads"});
+  for (const char* value : {"", "io_uring", "aio"}) {
+    expect_refused(with_option("run", {"--io", value}), {"--io", "uring|threads"});
+  }
+  for (const char* value : {"", "fifo", "Phase"}) {
+    expect_refused(with_option("run", {"--cache-policy", value}), {"--cache-policy", "phase|vote|lru"});
+  }
 }
 
 TEST(Usage, TokenIdsAreReadStrictly) {
@@ -116,10 +127,9 @@ TEST(Usage, OptionsWithoutTheirValueOrGivenTwiceAreRefused) {
 
 TEST(Usage, WhatThisVersionLacksIsRefusedByNameAndItsNeutralValuePasses) {
   const std::vector<std::pair<std::string, std::string>> lacking = {
-      {"--numeric", "fast"},     {"--kv", "qat"},           {"--image", "cat.png"},      {"--image-patches-max", "9"},
-      {"--system", "Be brief."}, {"--think", "high"},       {"--mirror", "/tmp"},        {"--warm", "usage.json"},
-      {"--session-dir", "/tmp"}, {"--session-space", "1G"}, {"--cache-policy", "phase"}, {"--cache-policy", "vote"},
-      {"--lookahead", "2"},      {"--io", "uring"},         {"--io-depth", "8"},         {"--pin-layers", "3"}};
+      {"--numeric", "fast"},     {"--kv", "qat"},           {"--image", "cat.png"},     {"--image-patches-max", "9"},
+      {"--system", "Be brief."}, {"--think", "high"},       {"--mirror", "/tmp"},       {"--warm", "usage.json"},
+      {"--session-dir", "/tmp"}, {"--session-space", "1G"}, {"--cache-policy", "vote"}, {"--lookahead", "2"}};
   for (const char* command : {"run", "eval"}) {
     for (const auto& [option, value] : lacking) {
       expect_refused(with_option(command, {option, value}), {option, value, "not available in this version"});
@@ -151,6 +161,9 @@ TEST(Usage, ContradictionsAreRefused) {
   expect_refused({"eval", "demo", "hi", "--logits", "all"}, {"--logits", "--json"});
   expect_refused({"eval", "demo", "hi", "--perplexity", "--top", "3"}, {"--perplexity"});
   expect_refused({"tokenize", "demo", "hi", "--file", "x"}, {"--file"});
+  expect_refused({"plan", "demo", "-n", "3"}, {"-n"});
+  expect_refused({"run", "demo", "--raw", "hi", "--drive", "3"}, {"--drive"});
+  expect_refused({"eval", "demo", "hi", "--ram", "3G"}, {"--ram"});
 }
 
 TEST(Usage, AModelWithAChatFormatAsksForRaw) {
@@ -165,7 +178,7 @@ TEST(Usage, EmptyPromptsAreRefused) {
 TEST(Usage, EveryCommandHelpsWithExamples) {
   const auto all = run_program({"--help"});
   EXPECT_EQ(all.exit_status, 0);
-  for (const char* command : {"run", "eval", "tokenize", "detokenize", "info", "version"}) {
+  for (const char* command : {"run", "eval", "tokenize", "detokenize", "plan", "info", "version"}) {
     EXPECT_NE(all.out.find(command), std::string::npos);
     const auto help = run_program({command, "--help"});
     EXPECT_EQ(help.exit_status, 0);

@@ -22,67 +22,68 @@ class FakeState : public SequenceState {
 
 class FakeModel : public Model {
  public:
-  static Result<std::unique_ptr<Model>> open(FakeScript& script, const ModelResources& resources,
-                                             const ModelOptions& options) {
+  static Result<std::unique_ptr<Model>> open(FakeScript& script, const ModelResources& resources, const ModelOptions&) {
     ++script.open_count;
-    script.chunk_tokens_max = options.chunk_tokens_max;
-    std::unique_ptr<FakeModel> model(new FakeModel(script, resources.budget, options));
-    const size_t bytes = script.open_bytes + script.open_bytes_per_chunk_token * options.chunk_tokens_max;
-    model->memory_.push_back(TRY(resources.budget.reserve(bytes, "fake directory")));
+    std::unique_ptr<FakeModel> model(new FakeModel(script, resources.budget));
+    model->directory_ = TRY(resources.budget.reserve(script.open_bytes, "fake directory"));
     return std::unique_ptr<Model>(std::move(model));
   }
 
   const ModelInfo& info() const override { return info_; }
-  size_t trunk_memory_bytes() const override { return script_.trunk_bytes; }
+  ModelNeeds needs() const override {
+    return {.pin_order = script_.pin_order,
+            .ring_bytes = script_.ring_bytes,
+            .expert_cache_fixed_bytes = 0,
+            .expert_slot_bytes = script_.slot_bytes,
+            .expert_slots_min = script_.slots_min,
+            .expert_slots_max = script_.slots_max,
+            .row_read_bytes = 10,
+            .expert_read_bytes = script_.slot_bytes};
+  }
+  Result<size_t> scratch_bytes(size_t chunk_tokens) const override {
+    return script_.scratch_bytes_per_token * chunk_tokens;
+  }
   size_t state_memory_bytes(size_t tokens) const override { return 8 * tokens; }
-  size_t expert_cache_fixed_bytes() const override { return 0; }
-  size_t expert_slot_bytes() const override { return script_.slot_bytes; }
-  size_t expert_slots_min() const override { return script_.slots_min; }
-  size_t expert_slots_max() const override { return script_.slots_max; }
-  Status load_trunk() override {
-    ++script_.trunk_load_count;
-    memory_.push_back(TRY(budget_.reserve(script_.trunk_bytes, "fake trunk")));
-    return {};
-  }
-  Status create_expert_cache(size_t slot_count) override {
-    script_.slot_count = slot_count;
-    memory_.push_back(TRY(budget_.reserve(slot_count * script_.slot_bytes, "fake slots")));
-    return {};
-  }
+  Status arrange(const ModelArrangement& wanted) override;
+  ModelArrangement arrangement() const override { return arrangement_; }
+  bool is_locked() const override { return script_.is_locked; }
   Result<std::unique_ptr<SequenceState>> create_state(size_t capacity_tokens) override {
     Reservation memory = TRY(budget_.reserve(state_memory_bytes(capacity_tokens), "fake state"));
     return std::unique_ptr<SequenceState>(std::make_unique<FakeState>(capacity_tokens, std::move(memory)));
   }
 
-  Status forward(SequenceState& sequence, std::span<const TokenId> ids, const ForwardOutput& output) override {
-    if (script_.on_pass) script_.on_pass();
-    if (script_.pass_count++ == script_.fail_pass) return script_.failure;
-    ENSURE(!ids.empty() && ids.size() <= chunk_tokens_max_ && output.logits.rows() <= ids.size());
-    script_.chunk_sizes.push_back(ids.size());
-    auto& state = static_cast<FakeState&>(sequence);
-    ENSURE(state.ids.size() + ids.size() <= state.capacity_tokens());
-    if (output.routing) output.routing->clear();
-    for (size_t i = 0; i < ids.size(); ++i) {
-      state.ids.push_back(ids[i]);
-      if (output.routing)
-        output.routing->push_back({{.layer = 1, .experts = {static_cast<uint32_t>(ids[i])}, .weights = {1}}});
-      if (i + output.logits.rows() >= ids.size()) {
-        fill(state.ids, output.logits.row(i + output.logits.rows() - ids.size()));
-      }
+  Status forward(SequenceState& sequence, std::span<const TokenId> ids, const ForwardOutput& output) override;
+
+  ModelCounters counters() const override {
+    ModelCounters counters;
+    for (size_t i = 0; i < script_.pin_order.size(); ++i) {
+      const size_t count = script_.pin_order[i].is_head ? 0 : 1;
+      (i < arrangement_.pinned_groups ? counters.pinned_layers : counters.streamed_layers) += count;
     }
-    return {};
+    return counters;
   }
 
-  ModelCounters counters() const override { return {}; }
-
  private:
-  FakeModel(FakeScript& script, Budget& budget, const ModelOptions& options)
-      : script_(script), budget_(budget), chunk_tokens_max_(options.chunk_tokens_max) {
+  FakeModel(FakeScript& script, Budget& budget) : script_(script), budget_(budget) {
     info_.family = "fake";
     info_.vocabulary_size = script.vocabulary;
     info_.layer_count = 2;
+    info_.moe_layer_count = script.slots_max > 0 ? 2 : 0;
+    info_.expert_count = script.slots_max / 2;
+    info_.experts_per_token = script.slots_max > 0 ? 2 : 0;
     info_.context_tokens_max = script.context_max;
     info_.stop_ids = script.stop_ids;
+  }
+
+  Status take(Reservation& memory, size_t bytes) {
+    if (script_.step_count++ == script_.fail_step) return script_.failure;
+    memory = TRY(budget_.reserve(bytes, "fake"));
+    return {};
+  }
+  Status resize_slots(size_t count) {
+    if (slots_.bytes() == count * script_.slot_bytes) return {};
+    slots_ = {};
+    return take(slots_, count * script_.slot_bytes);
   }
 
   void fill(std::span<const TokenId> sequence, std::span<float> logits) {
@@ -92,10 +93,53 @@ class FakeModel : public Model {
 
   FakeScript& script_;
   Budget& budget_;
-  size_t chunk_tokens_max_;
   ModelInfo info_;
-  std::vector<Reservation> memory_;
+  ModelArrangement arrangement_;
+  Reservation directory_, scratch_, ring_, slots_;
+  std::vector<Reservation> pinned_;
 };
+
+/// In the order of a real model: what becomes smaller gives back before anything takes.
+Status FakeModel::arrange(const ModelArrangement& wanted) {
+  arrangement_ = {};
+  scratch_ = {};
+  if (wanted.expert_slots * script_.slot_bytes < slots_.bytes()) TRY(resize_slots(wanted.expert_slots));
+  pinned_.resize(std::min(pinned_.size(), wanted.pinned_groups));
+  const bool needs_ring = wanted.pinned_groups < script_.pin_order.size();
+  if (!needs_ring) ring_ = {};
+  while (pinned_.size() < wanted.pinned_groups) {
+    Reservation memory;
+    TRY(take(memory, script_.pin_order[pinned_.size()].memory_bytes));
+    pinned_.push_back(std::move(memory));
+  }
+  if (needs_ring && ring_.bytes() == 0) TRY(take(ring_, script_.ring_bytes));
+  TRY(resize_slots(wanted.expert_slots));
+  TRY(take(scratch_, script_.scratch_bytes_per_token * wanted.chunk_tokens));
+  arrangement_ = wanted;
+  script_.arrangements.push_back(wanted);
+  return {};
+}
+
+Status FakeModel::forward(SequenceState& sequence, std::span<const TokenId> ids, const ForwardOutput& output) {
+  if (script_.on_pass) script_.on_pass();
+  if (script_.pass_count++ == script_.fail_pass) return script_.failure;
+  ENSURE(!ids.empty() && ids.size() <= arrangement_.chunk_tokens && output.logits.rows() <= ids.size());
+  script_.chunk_sizes.push_back(ids.size());
+  script_.arranged_as.push_back(arrangement_);
+  auto& state = static_cast<FakeState&>(sequence);
+  ENSURE(state.ids.size() + ids.size() <= state.capacity_tokens());
+  if (output.routing) output.routing->clear();
+  for (size_t i = 0; i < ids.size(); ++i) {
+    state.ids.push_back(ids[i]);
+    if (output.routing) {
+      output.routing->push_back({{.layer = 1, .experts = {static_cast<uint32_t>(ids[i])}, .weights = {1}}});
+    }
+    if (i + output.logits.rows() >= ids.size()) {
+      fill(state.ids, output.logits.row(i + output.logits.rows() - ids.size()));
+    }
+  }
+  return {};
+}
 
 class FakeTokenizer : public Tokenizer {
  public:

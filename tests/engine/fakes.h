@@ -23,21 +23,28 @@ struct FakeScript {
   Error failure = {Code::kIo, "the drive is gone"};
   /// Called at the start of every pass.
   std::function<void()> on_pass;
+
   // Memory, in bytes.
   size_t open_bytes = 1000;
-  size_t open_bytes_per_chunk_token = 0;
-  size_t trunk_bytes = 5000;
+  size_t scratch_bytes_per_token = 10;
+  std::vector<TrunkGroup> pin_order = {{false, 2500, 2500}, {true, 1500, 1500}, {false, 2500, 2500}};
+  size_t ring_bytes = 1200;
   size_t slot_bytes = 100;
   size_t slots_min = 6;
   size_t slots_max = 64;
+  bool is_locked = true;
+  /// Fails this step of an arrangement (each that takes memory is one), counted from 0 over all of them.
+  size_t fail_step = SIZE_MAX;
 
   // What happened.
   size_t open_count = 0;
   size_t pass_count = 0;
-  size_t slot_count = 0;
-  size_t trunk_load_count = 0;
-  size_t chunk_tokens_max = 0;
-  std::vector<size_t> chunk_sizes;  ///< Of all passes.
+  size_t step_count = 0;
+  std::vector<ModelArrangement> arrangements;  ///< All that were carried out.
+  std::vector<size_t> chunk_sizes;             ///< Of all passes ...
+  std::vector<ModelArrangement> arranged_as;   ///< ... and the arrangement in which each ran.
+
+  const ModelArrangement& last() const { return arrangements.back(); }
 };
 
 /// Parts of an engine around fakes. `script` outlives the engine. Token i of the tokenizer has the text `texts[i]`;

@@ -45,9 +45,10 @@ class DamagedModel {
 };
 
 /// Opens and runs; the budget must be empty again when the model is gone.
-Status open_and_run(const Files& files, const std::vector<int32_t>& prompt, test::FaultPlan* plan = nullptr) {
-  auto open = OpenModel::open(kFolder, RunSetup{.chunk_tokens = 4, .expert_slots = 1}, kContextTokens, kBudgetBytes,
-                              test::memory_opener(files, 512, plan));
+Status open_and_run(const Files& files, const std::vector<int32_t>& prompt, test::FaultPlan* plan = nullptr,
+                    size_t pinned_groups = 1) {
+  const RunSetup setup{.chunk_tokens = 4, .expert_slots = 1, .pinned_groups = pinned_groups};
+  auto open = OpenModel::open(kFolder, setup, kContextTokens, kBudgetBytes, test::memory_opener(files, 512, plan));
   if (!open) return open.take_error();
   EXPECT_LE(open.value()->budget().peak_bytes(), kBudgetBytes);
   auto result = open.value()->run(prompt);
@@ -147,10 +148,12 @@ void expect_every_bad_number_stops_the_run(const char* name, const char* bf16, c
     const size_t count = tensor.bytes.size() / element_bytes;
     const size_t middle = (tensor.name.ends_with("A_log") ? 0 : count / 2) * element_bytes;
     tensor.bytes.replace(middle, element_bytes, tensor.type == "F32" ? std::string(f32, 4) : std::string(bf16, 2));
-    const Status status = open_and_run(model.files(), model.prompt());
-    ASSERT_FALSE(status) << tensor.name;
-    EXPECT_EQ(status.error().code, Code::kFormat) << tensor.name << ": " << status.error().message;
-    EXPECT_NE(status.error().message.find(tensor.name), std::string::npos) << status.error().message;
+    for (const size_t pinned_groups : {size_t{0}, SIZE_MAX}) {
+      const Status status = open_and_run(model.files(), model.prompt(), nullptr, pinned_groups);
+      ASSERT_FALSE(status) << tensor.name;
+      EXPECT_EQ(status.error().code, Code::kFormat) << tensor.name << ": " << status.error().message;
+      EXPECT_NE(status.error().message.find(tensor.name), std::string::npos) << status.error().message;
+    }
   }
 }
 
@@ -208,19 +211,25 @@ TEST(Damage, EveryFailingReadEndsTheRunAsAReadErrorAndLeaksNothing) {
   ASSERT_TRUE(open_and_run(files, model.prompt(), &count));
   const uint64_t reads = count.read_count;
   ASSERT_GT(reads, 50u);
+  uint64_t harmless = 0;
   for (uint64_t n = 0; n < reads; ++n) {
     test::FaultPlan plan;
     plan.fail_at = n;
     const Status status = open_and_run(files, model.prompt(), &plan);
-    ASSERT_FALSE(status) << "read " << n << " of " << reads;
-    EXPECT_EQ(status.error().code, Code::kIo) << status.error().message;
+    if (status) {
+      ++harmless;
+    } else {
+      EXPECT_EQ(status.error().code, Code::kIo) << status.error().message;
+    }
   }
+  // What was read ahead for a pass that never came may fail; the ring holds no more than that.
+  EXPECT_LE(harmless, 64u);
 }
 
 TEST(Damage, ShortReadsChangeNoBit) {
   const DamagedModel model("top_one");
   const Files files = model.files();
-  const RunSetup setup{.chunk_tokens = 4, .expert_slots = 1};
+  const RunSetup setup{.chunk_tokens = 4, .expert_slots = 1, .pinned_groups = 1};
   const auto run = [&](test::FaultPlan& plan) {
     auto open = OpenModel::open(kFolder, setup, kContextTokens, kBudgetBytes, test::memory_opener(files, 512, &plan));
     EXPECT_TRUE(open);
@@ -263,8 +272,10 @@ TEST(Damage, ContextsBeyondTheModelAreRefusedBeforeMemoryIsTaken) {
   const auto pool = ThreadPool::create(1, {}).take_value();
   const Log log;
   Budget budget(kBudgetBytes);
-  const ModelResources resources{*usable_kernels().front(), *pool, budget, opener, log};
-  const auto refused = open_model(kFolder, resources, {.context_tokens = 1 << 30, .chunk_tokens_max = 1 << 30});
+  Budget queue_budget(kBudgetBytes);
+  const auto queue = ReadQueue::create({.backend = ReadBackendKind::kThreads}, queue_budget, log).take_value();
+  const ModelResources resources{*usable_kernels().front(), *pool, budget, *queue, opener, log};
+  const auto refused = open_model(kFolder, resources, {.context_tokens = 1 << 30});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kArgument);
   EXPECT_EQ(budget.peak_bytes(), 0u);

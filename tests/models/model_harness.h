@@ -20,9 +20,14 @@ struct RunSetup {
   std::string isa = {};  ///< Empty: the best.
   size_t threads = 1;
   size_t chunk_tokens = 64;
-  size_t expert_slots = 0;     ///< 0: all.
-  size_t row_block_bytes = 0;  ///< 0: whole matrices.
+  size_t expert_slots = 0;          ///< 0: all.
+  size_t row_block_bytes = 0;       ///< 0: what the trunk finds best.
+  size_t pinned_groups = SIZE_MAX;  ///< Of the trunk's pin order, at most.
   ReadMode data_mode = ReadMode::kDirect;
+  ReadBackendKind backend = ReadBackendKind::kThreads;
+  std::string policy = "phase";
+  /// Divides the memory in other ways after every this many passes, and back; 0: never.
+  size_t rearrange_every = 0;
 
   std::string text() const;
 };
@@ -50,17 +55,21 @@ class OpenModel {
 
   Model& model() { return *model_; }
   SequenceState& state() { return *state_; }
+  ReadQueue& queue() { return *queue_; }
   Budget& budget() { return budget_; }
 
  private:
   OpenModel(const RunSetup& setup, size_t budget_bytes, FileOpener opener)
       : setup_(setup), opener_(std::move(opener)), budget_(budget_bytes) {}
 
+  Status arrange(size_t pass);
+
   RunSetup setup_;
   FileOpener opener_;
   Log log_;
   Budget budget_;
   std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ReadQueue> queue_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<SequenceState> state_;
 };

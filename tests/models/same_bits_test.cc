@@ -35,12 +35,17 @@ std::vector<RunSetup> all_setups(size_t top_k) {
       }
     }
   }
-  // Row blocks of the trunk and the page cache turn with the rest, instead of multiplying the matrix.
+  // How much is pinned, how it is read, what stays, and changes on the way turn with the rest, instead of multiplying
+  // the matrix. Shifted in each round of the slots, and of the chunks: otherwise they would only meet one of them.
   const size_t row_blocks[] = {0, 1, 4096};
+  const size_t pinned_groups[] = {0, 3, 6, SIZE_MAX};
   for (size_t i = 0; i < setups.size(); ++i) {
-    // Shifted by one in each round of the slots, and of the chunks: otherwise they would only meet one of them.
     setups[i].row_block_bytes = row_blocks[(i + i / 3) % 3];
+    setups[i].pinned_groups = pinned_groups[(i + i / 3 + i / 15) % 4];
     setups[i].data_mode = (i + i / 15) % 2 == 0 ? ReadMode::kDirect : ReadMode::kBuffered;
+    setups[i].backend = i / 2 % 2 == 0 ? ReadBackendKind::kUring : ReadBackendKind::kThreads;
+    setups[i].policy = i / 4 % 2 == 0 ? "phase" : "lru";
+    setups[i].rearrange_every = i % 5 == 0 ? 2 : 0;
   }
   return setups;
 }
@@ -79,9 +84,14 @@ void expect_same_bits_everywhere(const std::string& folder, const std::vector<in
     auto got = open.value()->run(ids);
     ASSERT_TRUE(got) << got.error().message;
     expect_same_bits(got.value(), want.value());
+    const ModelCounters counters = open.value()->model().counters();
     if (setup.expert_slots != 0 && setup.chunk_tokens == 1) {
-      EXPECT_GT(open.value()->model().counters().expert_misses, open.value()->model().expert_slots_min())
+      EXPECT_GT(counters.expert_misses, open.value()->model().needs().expert_slots_min)
           << "the small cache never had to read an expert again: this run shows nothing";
+    }
+    if (setup.pinned_groups == 0 && setup.rearrange_every == 0) {
+      EXPECT_EQ(counters.pinned_layers, 0u);
+      EXPECT_GT(counters.blocks_streamed, Trunk::kRingBlocksMin) << "the ring never went round";
     }
   }
 }

@@ -23,13 +23,14 @@ Result<MadeRun> run_made(const std::string& folder, size_t token_count) {
   Budget budget(size_t{1} << 30);
   const Log log;
   const FileOpener opener = open_file;
-  const ModelResources resources{*TRY(select_kernels("")), *pool, budget, opener, log};
+  const auto queue = TRY(ReadQueue::create({}, budget, log));
+  const Kernels* kernels = TRY(select_kernels(""));
+  const ModelResources resources{*kernels, *pool, budget, *queue, opener, log};
   ModelOptions options;
   options.context_tokens = token_count;
-  options.chunk_tokens_max = token_count;
   const auto model = TRY(open_model(folder, resources, options));
-  TRY(model->load_trunk());
-  TRY(model->create_expert_cache(model->expert_slots_max()));
+  const ModelNeeds needs = model->needs();
+  TRY(model->arrange({needs.pin_order.size(), needs.expert_slots_max, token_count}));
   const auto state = TRY(model->create_state(token_count));
   MadeRun run{model->info(), {}, {}};
   const size_t vocabulary = run.info.vocabulary_size;

@@ -116,7 +116,8 @@ TEST(VirtualCheckpoint, OpensTheReleasedModelsInSecondsAndLittleMemory) {
     const auto pool = ThreadPool::create(1, {}).take_value();
     Budget budget(size_t{1} << 30);
     const Log log;
-    const ModelResources resources{*usable_kernels().back(), *pool, budget, opener, log};
+    const auto queue = ReadQueue::create({}, budget, log).take_value();
+    const ModelResources resources{*usable_kernels().back(), *pool, budget, *queue, opener, log};
     const auto model = open_model("a shape", resources, {});
     ASSERT_TRUE(model) << model.error().message;
     const ModelInfo& info = model.value()->info();
@@ -125,7 +126,7 @@ TEST(VirtualCheckpoint, OpensTheReleasedModelsInSecondsAndLittleMemory) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     std::printf("%s: %zu tensors opened in %.2f s, peak memory %.0f MB before and %.0f MB after; slot %zu bytes\n",
                 shape, info.tensor_count, elapsed.count(), before_mb, peak_memory_mb(),
-                model.value()->expert_slot_bytes());
+                model.value()->needs().expert_slot_bytes);
     EXPECT_LT(peak_memory_mb(), kPeakMemoryMaxMb);
   }
 }

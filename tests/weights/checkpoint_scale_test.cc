@@ -12,7 +12,7 @@
 #include "support/test_files.h"
 #include "support/tiny_checkpoint.h"
 #include "weights/checkpoint.h"
-#include "weights/expert_cache.h"
+#include "weights/expert_catalog.h"
 #include "weights/safetensors.h"
 
 namespace headrace {

@@ -4,130 +4,94 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "support/kernel_counts.h"
 #include "support/test_files.h"
-#include "weights/expert_model.h"
+#include "weights/expert_cached_model.h"
 
 namespace headrace {
 namespace {
 
+using test::CachedModel;
+using test::expert_arrangements;
 using test::ExpertModel;
 using test::ExpertModelOptions;
-using test::FaultPlan;
+using test::first_numbers;
 using test::TempFolder;
+using test::usable_backends;
 using test::WrittenTensor;
 
-/// A model with its catalog and a cache over it.
-struct CachedModel {
-  explicit CachedModel(const ExpertModelOptions& options, size_t slot_count = ExpertCache::kSlotsMin) : model(options) {
-    start(slot_count);
-  }
-  CachedModel(const ExpertModelOptions& options, const TempFolder& folder, size_t slot_count = ExpertCache::kSlotsMin)
-      : model(options, folder) {
-    start(slot_count);
-  }
-  void start(size_t slot_count) {
-    catalog.emplace(model.catalog().take_value());
-    cache = ExpertCache::create(*model.checkpoint, *catalog, slot_count, model.budget).take_value();
-    model.plan.reset_counts();
-  }
-
-  ExpertModel model;
-  std::optional<ExpertCatalog> catalog;
-  std::unique_ptr<ExpertCache> cache;
-};
-
-/// The lease holds what was written.
-void expect_written(const ExpertModel& model, ExpertId id, const ExpertLease& lease) {
-  const std::vector<std::string> names = model.tensor_names(id);
-  size_t next = 0;
-  for (size_t matrix = 0; matrix < 3; ++matrix) {
-    const WeightView view = lease.matrix(matrix);
-    const ExpertMatrixShape shape = model.layout().matrices[matrix];
-    ASSERT_EQ(view.format, shape.format);
-    ASSERT_EQ(view.rows, shape.rows);
-    ASSERT_EQ(view.cols, shape.cols);
-    ASSERT_EQ(test::stored_data(view), model.tensor_bytes(names[next])) << names[next];
-    ++next;
-    if (!model.options.mxfp4) {
-      ASSERT_EQ(view.scales, nullptr);
-      continue;
-    }
-    ASSERT_EQ(test::stored_scales(view), model.tensor_bytes(names[next])) << names[next];
-    ++next;
-  }
-}
-
-std::vector<ExpertModelOptions> arrangements() {
-  std::vector<ExpertModelOptions> all;
-  for (const bool mxfp4 : {true, false}) {
-    for (const size_t block : {1u, 512u, 4096u, 16'384u}) {
-      for (const uint64_t seed : {0u, 1u, 2u, 3u}) {
-        for (const size_t row_factor : {1u, 20u}) {
-          all.push_back({.mxfp4 = mxfp4,
-                         .block_bytes = block,
-                         .scatter_seed = seed,
-                         .file_count = 1 + seed % 3,
-                         .row_factor = row_factor});
-        }
-      }
-    }
-  }
-  // Files of a folder may lie on different drives: blocks of 512 and 4096, or direct beside buffered.
-  for (const uint64_t seed : {4u, 5u, 6u}) {
-    all.push_back({.block_bytes = 512, .other_block_bytes = 4096, .scatter_seed = seed, .file_count = 3});
-    all.push_back({.block_bytes = 16'384, .other_block_bytes = 1, .scatter_seed = seed, .file_count = 2});
-  }
-  return all;
-}
-
 TEST(ExpertCache, EveryExpertHoldsWhatWasWritten) {
-  for (const ExpertModelOptions& options : arrangements()) {
-    CachedModel cached(options);
-    for (const ExpertId id : cached.model.ids()) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      expect_written(cached.model, id, lease);
+  for (const ReadBackendKind backend : usable_backends()) {
+    for (const ExpertModelOptions& options : expert_arrangements()) {
+      CachedModel cached(options, {.backend = backend});
+      for (const ExpertId id : cached.model.ids()) cached.expect_written(cached.fetch(id).take_value());
     }
   }
 }
 
-/// A tensor of a folder on disk by a plain stream and a plain parser.
-std::string tensor_by_plain_read(const TempFolder& folder, const std::string& name) {
+using Tensors = std::map<std::string, std::string>;
+
+/// All tensors of a folder on disk, by a plain stream and a plain parser.
+Tensors tensors_by_plain_read(const TempFolder& folder) {
   const auto index = nlohmann::json::parse(test::plain_read(folder.file("model.safetensors.index.json")));
-  const std::string path = folder.file(index["weight_map"][name].get<std::string>());
-  uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, test::plain_read(path, 0, 8).data(), 8);
-  const auto offsets = nlohmann::json::parse(test::plain_read(path, 8, header_bytes))[name]["data_offsets"];
-  const uint64_t begin = offsets[0].get<uint64_t>();
-  return test::plain_read(path, 8 + header_bytes + begin, offsets[1].get<uint64_t>() - begin);
+  std::map<std::string, nlohmann::json> headers;
+  std::map<std::string, uint64_t> data_begins;
+  Tensors tensors;
+  for (const auto& [name, file_name] : index["weight_map"].items()) {
+    const std::string path = folder.file(file_name.get<std::string>());
+    if (!headers.contains(path)) {
+      uint64_t header_bytes = 0;
+      std::memcpy(&header_bytes, test::plain_read(path, 0, 8).data(), 8);
+      headers[path] = nlohmann::json::parse(test::plain_read(path, 8, header_bytes));
+      data_begins[path] = 8 + header_bytes;
+    }
+    const auto& offsets = headers[path][name]["data_offsets"];
+    const auto begin = offsets[0].get<uint64_t>();
+    tensors[name] = test::plain_read(path, data_begins[path] + begin, offsets[1].get<uint64_t>() - begin);
+  }
+  return tensors;
+}
+
+void expect_equal(const Tensors& tensors, const CachedModel& cached, const ExpertLease& lease) {
+  const std::vector<std::string> names = cached.model.tensor_names(lease.id());
+  for (size_t matrix = 0; matrix < 3; ++matrix) {
+    ASSERT_EQ(test::stored_data(lease.matrix(matrix)), tensors.at(names[2 * matrix]));
+    ASSERT_EQ(test::stored_scales(lease.matrix(matrix)), tensors.at(names[2 * matrix + 1]));
+  }
 }
 
 TEST(ExpertCache, EveryExpertEqualsAPlainReadOfTheFilesOnDisk) {
   for (const uint64_t seed : {0u, 5u}) {
-    TempFolder folder;
-    CachedModel cached({.mxfp4 = true, .scatter_seed = seed, .file_count = 3, .row_factor = 10}, folder);
-    for (const ExpertId id : cached.model.ids()) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      const std::vector<std::string> names = cached.model.tensor_names(id);
-      for (size_t matrix = 0; matrix < 3; ++matrix) {
-        ASSERT_EQ(test::stored_data(lease.matrix(matrix)), tensor_by_plain_read(folder, names[2 * matrix]));
-        ASSERT_EQ(test::stored_scales(lease.matrix(matrix)), tensor_by_plain_read(folder, names[2 * matrix + 1]));
+    for (const ReadMode mode : {ReadMode::kDirect, ReadMode::kBuffered}) {
+      for (const ReadBackendKind backend : usable_backends()) {
+        TempFolder folder;
+        CachedModel cached({.scatter_seed = seed, .file_count = 3, .row_factor = 10, .read_mode = mode}, folder,
+                           {.backend = backend});
+        const Tensors tensors = tensors_by_plain_read(folder);
+        for (const ExpertOrder order : {ExpertOrder::kAscending, ExpertOrder::kAsTheyLand}) {
+          for (uint32_t layer = 0; layer < 2; ++layer) {
+            cached.announce(layer, first_numbers(8), order);
+            while (cached.cache->pending_count() > 0) {
+              expect_equal(tensors, cached, cached.cache->next().take_value());
+            }
+          }
+        }
       }
     }
   }
 }
 
 /// The slot that a lease looks into, from its placement.
-std::span<std::byte> slot_of(const CachedModel& cached, ExpertId id, const ExpertLease& lease) {
+std::span<std::byte> slot_of(const CachedModel& cached, const ExpertLease& lease) {
   ExpertCatalog::PlacedRecord record;
-  cached.catalog->place(id, record);
+  cached.catalog->place(lease.id(), record);
   std::byte* data = const_cast<std::byte*>(lease.matrix(0).data);
   return {data - record.tensor_offsets[0], cached.catalog->slot_bytes()};
 }
@@ -135,18 +99,18 @@ std::span<std::byte> slot_of(const CachedModel& cached, ExpertId id, const Exper
 TEST(ExpertCache, NoReadTouchesBytesOutsideItsAreas) {
   // A related engine read widened blocks over the tensors beside them; its tests compared it with itself, and passed.
   constexpr std::byte kCanary{0xc5};
-  for (const ExpertModelOptions& options : arrangements()) {
+  for (const ExpertModelOptions& options : expert_arrangements()) {
     CachedModel cached(options);
     const std::vector<ExpertId> ids = cached.model.ids();
     for (const ExpertId id : ids) {
-      const std::span<std::byte> slot = slot_of(cached, id, cached.cache->acquire(id).take_value());
+      const std::span<std::byte> slot = slot_of(cached, cached.fetch(id).take_value());
       std::ranges::fill(slot, kCanary);
     }
     // Every slot has been filled with canaries now, and every expert is read again.
     for (const ExpertId id : ids) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      expect_written(cached.model, id, lease);
-      const std::span<std::byte> slot = slot_of(cached, id, lease);
+      const ExpertLease lease = cached.fetch(id).take_value();
+      cached.expect_written(lease);
+      const std::span<std::byte> slot = slot_of(cached, lease);
       EXPECT_EQ(reinterpret_cast<uintptr_t>(slot.data()) % std::max<size_t>(4096, options.block_bytes), 0u);
       ExpertCatalog::PlacedRecord record;
       cached.catalog->place(id, record);
@@ -162,14 +126,14 @@ TEST(ExpertCache, NoReadTouchesBytesOutsideItsAreas) {
 
 TEST(ExpertCache, NeighboursStayWhatTheyAreWhileOthersAreRead) {
   for (const size_t block : {512u, 4096u}) {
-    CachedModel cached({.block_bytes = block, .scatter_seed = 8, .file_count = 2}, 8);
+    CachedModel cached({.block_bytes = block, .scatter_seed = 8, .file_count = 2}, {.slot_count = 8});
     const std::vector<ExpertId> ids = cached.model.ids();
-    std::vector<std::pair<ExpertId, ExpertLease>> held;
-    for (size_t i = 0; i < 7; ++i) held.emplace_back(ids[i], cached.cache->acquire(ids[i]).take_value());
+    std::vector<ExpertLease> held;
+    for (size_t i = 0; i < 7; ++i) held.push_back(cached.fetch(ids[i]).take_value());
     // One slot is left, between or beside the held ones.
     for (const ExpertId id : ids) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      for (const auto& [held_id, held_lease] : held) expect_written(cached.model, held_id, held_lease);
+      const ExpertLease lease = cached.fetch(id).take_value();
+      for (const ExpertLease& held_lease : held) cached.expect_written(held_lease);
     }
   }
 }
@@ -178,168 +142,160 @@ TEST(ExpertCache, AResidentExpertIsNotReadAgain) {
   CachedModel cached({.block_bytes = 512});
   const ExpertId id{1, 3};
   EXPECT_FALSE(cached.cache->is_resident(id));
-  ASSERT_TRUE(cached.cache->acquire(id));
+  ASSERT_TRUE(cached.fetch(id));
   EXPECT_TRUE(cached.cache->is_resident(id));
   const uint64_t read_count = cached.model.plan.read_count;
-  const ExpertLease lease = cached.cache->acquire(id).take_value();
-  expect_written(cached.model, id, lease);
+  const ExpertLease lease = cached.fetch(id).take_value();
+  cached.expect_written(lease);
   EXPECT_EQ(cached.model.plan.read_count, read_count);
   EXPECT_EQ(cached.cache->counters().hits, 1u);
   EXPECT_EQ(cached.cache->counters().misses, 1u);
 }
 
 TEST(ExpertCache, GivesUpTheExpertThatWasNotUsedForLongest) {
-  CachedModel cached({}, 6);
-  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
-  ASSERT_TRUE(cached.cache->acquire({0, 0}));
-  ASSERT_TRUE(cached.cache->acquire({0, 6}));
+  CachedModel cached({}, {.policy = "lru"});
+  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.fetch({0, expert}));
+  ASSERT_TRUE(cached.fetch({0, 0}));
+  ASSERT_TRUE(cached.fetch({0, 6}));
   EXPECT_TRUE(cached.cache->is_resident({0, 0}));
   EXPECT_FALSE(cached.cache->is_resident({0, 1}));
-  ASSERT_TRUE(cached.cache->acquire({0, 7}));
+  ASSERT_TRUE(cached.fetch({0, 7}));
   EXPECT_FALSE(cached.cache->is_resident({0, 2}));
   for (const uint32_t expert : {0u, 3u, 4u, 5u, 6u, 7u}) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
 }
 
 TEST(ExpertCache, NeverGivesUpALeasedExpert) {
-  CachedModel cached({}, 6);
-  const ExpertLease first = cached.cache->acquire({0, 0}).take_value();
-  const ExpertLease second = cached.cache->acquire({0, 1}).take_value();
+  CachedModel cached({});
+  const ExpertLease first = cached.fetch({0, 0}).take_value();
+  const ExpertLease second = cached.fetch({0, 1}).take_value();
   for (int round = 0; round < 3; ++round) {
-    for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.cache->acquire(id));
+    for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.fetch(id));
   }
   EXPECT_TRUE(cached.cache->is_resident({0, 0}));
   EXPECT_TRUE(cached.cache->is_resident({0, 1}));
-  expect_written(cached.model, {0, 0}, first);
-  expect_written(cached.model, {0, 1}, second);
+  cached.expect_written(first);
+  cached.expect_written(second);
 }
 
 TEST(ExpertCache, IsFullWhenEverySlotIsLeased) {
-  CachedModel cached({}, 6);
+  CachedModel cached({});
   std::vector<ExpertLease> leases;
-  for (uint32_t expert = 0; expert < 6; ++expert) leases.push_back(cached.cache->acquire({0, expert}).take_value());
-  const Result<ExpertLease> refused = cached.cache->acquire({0, 6});
+  for (uint32_t expert = 0; expert < 6; ++expert) leases.push_back(cached.fetch({0, expert}).take_value());
+  const Result<ExpertLease> refused = cached.fetch({0, 6});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kBudget);
   EXPECT_NE(refused.error().message.find("all 6 slots"), std::string::npos);
-  EXPECT_TRUE(cached.cache->acquire({0, 3})) << "what is there already needs no slot";
+  EXPECT_TRUE(cached.fetch({0, 3})) << "what is there already needs no slot";
   leases.erase(leases.begin() + 2);
-  const ExpertLease lease = cached.cache->acquire({0, 6}).take_value();
-  expect_written(cached.model, {0, 6}, lease);
+  const ExpertLease lease = cached.fetch({0, 6}).take_value();
+  cached.expect_written(lease);
   EXPECT_FALSE(cached.cache->is_resident({0, 2}));
 }
 
 TEST(ExpertCache, TwoLeasesOfOneExpertShareItsSlot) {
-  CachedModel cached({}, 6);
-  std::optional<ExpertLease> first(cached.cache->acquire({0, 0}).take_value());
-  ExpertLease second = cached.cache->acquire({0, 0}).take_value();
+  CachedModel cached({});
+  std::optional<ExpertLease> first(cached.fetch({0, 0}).take_value());
+  ExpertLease second = cached.fetch({0, 0}).take_value();
   EXPECT_EQ(first->matrix(0).data, second.matrix(0).data);
   first.reset();
-  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.cache->acquire(id));
-  expect_written(cached.model, {0, 0}, second);
+  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.fetch(id));
+  cached.expect_written(second);
 }
 
 TEST(ExpertCache, LeasesMove) {
-  CachedModel cached({}, 6);
-  ExpertLease lease = cached.cache->acquire({0, 0}).take_value();
+  CachedModel cached({});
+  ExpertLease lease = cached.fetch({0, 0}).take_value();
   ExpertLease moved = std::move(lease);
-  expect_written(cached.model, {0, 0}, moved);
+  cached.expect_written(moved);
   // Assignment gives the slot of the old expert back.
-  moved = cached.cache->acquire({0, 1}).take_value();
-  expect_written(cached.model, {0, 1}, moved);
-  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.cache->acquire(id));
+  moved = cached.fetch({0, 1}).take_value();
+  cached.expect_written(moved);
+  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.fetch(id));
   EXPECT_FALSE(cached.cache->is_resident({0, 0}));
   EXPECT_TRUE(cached.cache->is_resident({0, 1}));
 }
 
-TEST(ExpertCache, AnnouncedExpertsAreNotGivenUpForOthers) {
-  CachedModel cached({}, 6);
-  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
-  // 0 and 1 would be the first to go; they are wanted, after two others.
-  const ExpertId wanted[] = {{0, 0}, {0, 1}, {0, 6}, {0, 7}};
-  cached.cache->announce(wanted);
-  ASSERT_TRUE(cached.cache->acquire({0, 7}));
-  ASSERT_TRUE(cached.cache->acquire({0, 6}));
-  EXPECT_TRUE(cached.cache->is_resident({0, 0}));
-  EXPECT_TRUE(cached.cache->is_resident({0, 1}));
-  ASSERT_TRUE(cached.cache->acquire({0, 0}));
-  ASSERT_TRUE(cached.cache->acquire({0, 1}));
+TEST(ExpertCache, GivesUpWhatThePolicyRatesLowest) {
+  CachedModel cached({});
+  for (int token = 0; token < 5; ++token) ASSERT_TRUE(cached.run(0, {0, 1, 2, 3}, ExpertOrder::kAsTheyLand));
+  ASSERT_TRUE(cached.run(0, {0, 1, 2, 3, 4, 5}, ExpertOrder::kAsTheyLand));
+  ASSERT_TRUE(cached.run(0, {6, 7}, ExpertOrder::kAsTheyLand));
+  for (const uint32_t expert : {0u, 1u, 2u, 3u, 6u, 7u}) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
+}
+
+TEST(ExpertCache, WhatAPassWantsIsNotGivenUpForTheRest) {
+  for (const ExpertOrder order : {ExpertOrder::kAscending, ExpertOrder::kAsTheyLand}) {
+    CachedModel cached({}, {.policy = "lru"});
+    for (uint32_t expert = 2; expert < 8; ++expert) ASSERT_TRUE(cached.fetch({0, expert}));
+    // 2 and 3 would be the first to go.
+    ASSERT_TRUE(cached.run(0, {0, 1, 2, 3}, order));
+    EXPECT_EQ(cached.cache->counters().hits, 2u);
+    for (const uint32_t expert : {0u, 1u, 2u, 3u, 6u, 7u}) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
+  }
+}
+
+TEST(ExpertCache, ASweepHandsOutInAscendingOrder) {
+  CachedModel cached({});
+  ASSERT_TRUE(cached.run(0, {2, 5}, ExpertOrder::kAscending));
+  EXPECT_EQ(cached.run(0, {0, 2, 3, 5, 7}, ExpertOrder::kAscending).take_value(),
+            (std::vector<uint32_t>{0, 2, 3, 5, 7}));
+}
+
+TEST(ExpertCache, DecodingHandsOutWhatIsResidentFirst) {
+  CachedModel cached({});
+  ASSERT_TRUE(cached.run(0, {2, 5}, ExpertOrder::kAscending));
+  const std::vector<uint32_t> came = cached.run(0, {0, 2, 3, 5, 7}, ExpertOrder::kAsTheyLand).take_value();
+  ASSERT_EQ(came.size(), 5u);
+  EXPECT_EQ(std::vector<uint32_t>(came.begin(), came.begin() + 2), (std::vector<uint32_t>{2, 5}));
   EXPECT_EQ(cached.cache->counters().hits, 2u);
+  EXPECT_EQ(cached.cache->counters().misses, 5u);
 }
 
-TEST(ExpertCache, OfTheAnnouncedTheLastOneIsGivenUpFirst) {
-  CachedModel cached({}, 6);
-  std::vector<ExpertId> layer = cached.model.ids();
-  layer.resize(8);
-  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
-  cached.cache->announce(layer);
-  ASSERT_TRUE(cached.cache->acquire({0, 7}));
-  EXPECT_FALSE(cached.cache->is_resident({0, 5}));
-  for (uint32_t expert = 0; expert < 5; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
-}
-
-TEST(ExpertCache, AnAnnouncementHoldsUntilItsExpertIsAcquired) {
-  CachedModel cached({}, 6);
-  std::vector<ExpertId> layer = cached.model.ids();
-  layer.resize(6);
-  for (const ExpertId id : layer) ASSERT_TRUE(cached.cache->acquire(id));
-  cached.cache->announce(layer);
-  ASSERT_TRUE(cached.cache->acquire({0, 0}));
-  ASSERT_TRUE(cached.cache->acquire({1, 0}));
-  EXPECT_FALSE(cached.cache->is_resident({0, 0})) << "it was used, the others are still wanted";
-  for (uint32_t expert = 1; expert < 6; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
-}
-
-TEST(ExpertCache, AnnouncingMoreThanTheSlotsHoldStillWorks) {
-  CachedModel cached({}, 6);
-  std::vector<ExpertId> layer = cached.model.ids();
-  layer.resize(8);
-  for (int round = 0; round < 4; ++round) {
-    cached.cache->announce(layer);
-    for (const ExpertId id : layer) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      expect_written(cached.model, id, lease);
+TEST(ExpertCache, SixSlotsDoForSixteenExperts) {
+  for (const ReadBackendKind backend : usable_backends()) {
+    for (const ExpertOrder order : {ExpertOrder::kAscending, ExpertOrder::kAsTheyLand}) {
+      CachedModel cached({.block_bytes = 512, .scatter_seed = 3, .file_count = 2, .experts = 16}, {.backend = backend});
+      for (int round = 0; round < 4; ++round) {
+        for (uint32_t layer = 0; layer < 2; ++layer) {
+          std::vector<uint32_t> came = cached.run(layer, first_numbers(16), order).take_value();
+          std::ranges::sort(came);
+          ASSERT_EQ(came, first_numbers(16));
+        }
+      }
+      EXPECT_EQ(cached.cache->counters().hits + cached.cache->counters().misses, 4u * 2 * 16);
     }
   }
-  // The last one wanted is the one to give up: most of a sweep stays from round to round.
-  EXPECT_GT(cached.cache->counters().hits, 10u);
 }
 
-TEST(ExpertCache, ANewAnnouncementReplacesTheOneBefore) {
-  CachedModel cached({}, 6);
-  for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
-  const ExpertId first[] = {{0, 0}, {0, 1}};
-  cached.cache->announce(first);
-  cached.cache->announce({});
-  ASSERT_TRUE(cached.cache->acquire({0, 6}));
-  EXPECT_FALSE(cached.cache->is_resident({0, 0}));
+TEST(ExpertCache, ASweepGivesUpTheLastItWantsWhenNothingElseIsLeft) {
+  CachedModel cached({});
+  ASSERT_TRUE(cached.run(0, {2, 3, 4, 5, 6, 7}, ExpertOrder::kAscending));
+  EXPECT_EQ(cached.run(0, first_numbers(8), ExpertOrder::kAscending).take_value(), first_numbers(8));
+  EXPECT_GE(cached.cache->counters().hits, 4u);
+  EXPECT_EQ(cached.cache->counters().hits + cached.cache->counters().misses, 14u);
 }
 
-TEST(ExpertCache, EveryFailingReadLeavesAnEmptySlot) {
-  const ExpertModelOptions options{.block_bytes = 512, .scatter_seed = 6, .file_count = 2};
-  CachedModel counting(options);
-  ASSERT_TRUE(counting.cache->acquire({1, 5}));
-  const uint64_t read_count = counting.model.plan.read_count;
-  ASSERT_GT(read_count, 2u);
-  for (uint64_t fail_at = 0; fail_at < read_count; ++fail_at) {
-    CachedModel cached(options);
-    const size_t used_bytes = cached.model.budget.used_bytes();
-    for (uint32_t expert = 0; expert < 6; ++expert) ASSERT_TRUE(cached.cache->acquire({0, expert}));
-    cached.model.plan.reset_counts();
-    cached.model.plan.fail_at = fail_at;
-    const Result<ExpertLease> failed = cached.cache->acquire({1, 5});
-    ASSERT_FALSE(failed);
-    EXPECT_EQ(failed.error().code, Code::kIo);
-    EXPECT_NE(failed.error().message.find("expert 5 of expert layer 1: read m/s"), std::string::npos);
-    EXPECT_NE(failed.error().message.find(" @"), std::string::npos);
-    EXPECT_FALSE(cached.cache->is_resident({1, 5}));
-    EXPECT_FALSE(cached.cache->is_resident({0, 0})) << "its slot was taken";
-    for (uint32_t expert = 1; expert < 6; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
-    // The next one who wants it reads it again, into the slot that is empty.
-    const ExpertLease lease = cached.cache->acquire({1, 5}).take_value();
-    expect_written(cached.model, {1, 5}, lease);
-    for (uint32_t expert = 1; expert < 6; ++expert) EXPECT_TRUE(cached.cache->is_resident({0, expert}));
-    EXPECT_EQ(cached.model.budget.used_bytes(), used_bytes);
+TEST(ExpertCache, ALeaseOfAnOlderPassStaysGood) {
+  CachedModel cached({.experts = 16});
+  const ExpertLease old = cached.fetch({0, 9}).take_value();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(cached.run(0, first_numbers(16), ExpertOrder::kAscending));
+    ASSERT_TRUE(cached.run(1, first_numbers(16), ExpertOrder::kAsTheyLand));
+    cached.expect_written(old);
+    EXPECT_TRUE(cached.cache->is_resident({0, 9}));
   }
+}
+
+TEST(ExpertCache, ANewPassReplacesTheOneBefore) {
+  CachedModel cached({}, {.policy = "lru"});
+  ASSERT_TRUE(cached.run(0, first_numbers(6), ExpertOrder::kAscending));
+  cached.announce(0, {0, 1});
+  EXPECT_EQ(cached.cache->pending_count(), 2u);
+  cached.announce(1, {});
+  EXPECT_EQ(cached.cache->pending_count(), 0u);
+  // 0 and 1 are used last now, but not promised to anybody.
+  ASSERT_TRUE(cached.run(1, first_numbers(6), ExpertOrder::kAscending));
+  for (uint32_t expert = 0; expert < 6; ++expert) EXPECT_FALSE(cached.cache->is_resident({0, expert}));
 }
 
 TEST(ExpertCache, ShortReadsChangeNothing) {
@@ -348,14 +304,12 @@ TEST(ExpertCache, ShortReadsChangeNothing) {
     for (uint64_t short_at = 0; short_at < 40; ++short_at) {
       cached.model.plan.reset_counts();
       cached.model.plan.short_at = short_at % 5;
-      const ExpertId id = cached.model.ids()[short_at % 16];
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      expect_written(cached.model, id, lease);
+      cached.expect_written(cached.fetch(cached.model.ids()[short_at % 16]).take_value());
     }
     cached.model.plan.bytes_per_read_max = 1;
     for (const ExpertId id : cached.model.ids()) {
-      const ExpertLease lease = cached.cache->acquire(id).take_value();
-      expect_written(cached.model, id, lease);
+      const ExpertLease lease = cached.fetch(id).take_value();
+      cached.expect_written(lease);
     }
   }
 }
@@ -366,94 +320,50 @@ TEST(ExpertCache, RefusesAScaleThatIsNotANumber) {
     WrittenTensor scales{name, "U8", {40, 2}, std::string(80, 'x')};
     scales.bytes[place] = '\xff';
     CachedModel cached({.scatter_seed = 4, .file_count = 2, .replacements = {{name, scales}}});
-    const Result<ExpertLease> refused = cached.cache->acquire({1, 5});
+    const Result<ExpertLease> refused = cached.fetch({1, 5});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kFormat);
     const std::string reason = "scales of matrix 1: scale " + std::to_string(place) + " is not a number";
     EXPECT_NE(refused.error().message.find("expert 5 of expert layer 1: m/s"), std::string::npos);
     EXPECT_NE(refused.error().message.find(reason), std::string::npos) << refused.error().message;
     EXPECT_FALSE(cached.cache->is_resident({1, 5}));
-    EXPECT_TRUE(cached.cache->acquire({1, 4}));
+    EXPECT_TRUE(cached.fetch({1, 4}));
   }
 }
 
 TEST(ExpertCache, PackedBytesOf255AreNumbers) {
   const std::string name = "l0.e0.w1.weight_packed";
   CachedModel cached({.replacements = {{name, {name, "U8", {40, 32}, std::string(40 * 32, '\xff')}}}});
-  EXPECT_TRUE(cached.cache->acquire({0, 0}));
-}
-
-TEST(ExpertCache, TakesItsMemoryFromTheBudgetAndGivesItBack) {
-  const ExpertModel model({.block_bytes = 16'384});
-  const ExpertCatalog catalog = model.catalog().take_value();
-  const size_t before = model.budget.used_bytes();
-  {
-    const auto cache = ExpertCache::create(*model.checkpoint, catalog, 10, model.budget).take_value();
-    EXPECT_EQ(cache->slot_count(), 10u);
-    EXPECT_GE(model.budget.used_bytes() - before, 10 * catalog.slot_bytes());
-    EXPECT_LT(model.budget.used_bytes() - before, 11 * catalog.slot_bytes() + 16'384);
-    ASSERT_TRUE(cache->acquire({0, 0}));
-  }
-  EXPECT_EQ(model.budget.used_bytes(), before);
-}
-
-TEST(ExpertCache, EveryBudgetThatIsTooSmallIsRefused) {
-  const ExpertModel model({});
-  const ExpertCatalog catalog = model.catalog().take_value();
-  for (size_t limit = 0; limit < 7 * catalog.slot_bytes(); limit += 1000) {
-    Budget budget(limit);
-    const auto cache = ExpertCache::create(*model.checkpoint, catalog, 6, budget);
-    if (cache) {
-      EXPECT_GT(limit, 6 * catalog.slot_bytes());
-      continue;
-    }
-    EXPECT_EQ(cache.error().code, Code::kBudget);
-    EXPECT_EQ(budget.used_bytes(), 0u);
-  }
-  Budget budget(SIZE_MAX);
-  const auto endless = ExpertCache::create(*model.checkpoint, catalog, SIZE_MAX / 4096, budget);
-  ASSERT_FALSE(endless);
-  EXPECT_EQ(endless.error().code, Code::kBudget);
+  EXPECT_TRUE(cached.fetch({0, 0}));
 }
 
 TEST(ExpertCache, WantsSixSlotsWhereThereAreAsManyExperts) {
-  const ExpertModel many({});
-  const ExpertCatalog catalog = many.catalog().take_value();
-  const auto refused = ExpertCache::create(*many.checkpoint, catalog, 5, many.budget);
+  CachedModel many({});
+  const auto refused = ExpertCache::create(*many.catalog, *many.queue, {.slot_count = 5}, many.model.budget);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kBudget);
   EXPECT_NE(refused.error().message.find("room for 5 experts, but 6 are the least"), std::string::npos);
 
-  CachedModel few({.layers = 1, .experts = 3}, 3);
-  for (const ExpertId id : few.model.ids()) ASSERT_TRUE(few.cache->acquire(id));
+  CachedModel few({.layers = 1, .experts = 3}, {.slot_count = 3});
+  for (const ExpertId id : few.model.ids()) ASSERT_TRUE(few.fetch(id));
   for (const ExpertId id : few.model.ids()) EXPECT_TRUE(few.cache->is_resident(id));
 }
 
 TEST(ExpertCache, CountsItsReadsAndItsWaiting) {
   CachedModel cached({.scatter_seed = 2});
-  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.cache->acquire(id));
+  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.fetch(id));
   EXPECT_EQ(cached.cache->counters().misses, 16u);
   EXPECT_EQ(cached.cache->counters().bytes_read, 16 * cached.catalog->record_bytes());
   EXPECT_EQ(cached.cache->counters().bytes_read, cached.model.plan.bytes_read);
   EXPECT_GT(cached.cache->counters().wait_s, 0.0);
 }
 
-uint64_t kernel_read_bytes() {
-  std::ifstream io("/proc/self/io");
-  std::string key;
-  uint64_t value = 0;
-  while (io >> key >> value) {
-    if (key == "read_bytes:") return value;
-  }
-  return 0;
-}
-
 TEST(ExpertCache, CountsTheBytesThatTheKernelCounts) {
   TempFolder folder;
   CachedModel cached({.scatter_seed = 5, .file_count = 3, .row_factor = 10}, folder);
-  const uint64_t before = kernel_read_bytes();
-  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.cache->acquire(id));
-  const uint64_t kernel = kernel_read_bytes() - before;
+  const uint64_t before = test::kernel_read_bytes();
+  for (const ExpertId id : cached.model.ids()) ASSERT_TRUE(cached.fetch(id));
+  const uint64_t kernel = test::kernel_read_bytes() - before;
   if (!cached.model.checkpoint->file(0).is_direct() || kernel == 0) {
     GTEST_SKIP() << "the file system of " << folder.path() << " refuses direct reads or does not count them";
   }

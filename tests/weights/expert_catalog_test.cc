@@ -1,3 +1,5 @@
+#include "weights/expert_catalog.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <vector>
 
 #include "io/alignment.h"
-#include "weights/expert_cache.h"
 #include "weights/expert_model.h"
 
 namespace headrace {

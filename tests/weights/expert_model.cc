@@ -26,7 +26,7 @@ ExpertModel::ExpertModel(ExpertModelOptions given, const TempFolder& folder) : o
 }
 
 void ExpertModel::open(const std::string& folder, const FileOpener& opener) {
-  Result<Checkpoint> opened = Checkpoint::open(folder, opener, ReadMode::kDirect, budget);
+  Result<Checkpoint> opened = Checkpoint::open(folder, opener, options.read_mode, budget);
   ENSURE(opened);
   checkpoint = std::make_unique<Checkpoint>(opened.take_value());
   plan.reset_counts();

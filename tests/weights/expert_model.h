@@ -10,7 +10,7 @@
 #include "support/safetensors_writer.h"
 #include "support/test_files.h"
 #include "weights/checkpoint.h"
-#include "weights/expert_cache.h"
+#include "weights/expert_catalog.h"
 
 namespace headrace::test {
 
@@ -27,6 +27,7 @@ struct ExpertModelOptions {
   size_t experts = 8;
   /// Factor on the rows of all matrices: 1 makes a record smaller than a block of 4096, 20 larger than ten.
   size_t row_factor = 1;
+  ReadMode read_mode = ReadMode::kDirect;
   /// Tensors that take the place of others.
   std::map<std::string, WrittenTensor> replacements = {};
   /// All tensors, in place of the usual ones.
@@ -38,7 +39,7 @@ class ExpertModel {
  public:
   /// Files in memory.
   explicit ExpertModel(ExpertModelOptions options);
-  /// Files in `folder` on disk, read past the page cache.
+  /// Files in `folder` on disk, read in the mode of the options.
   ExpertModel(ExpertModelOptions options, const TempFolder& folder);
 
   ExpertCatalog::Layout layout() const;

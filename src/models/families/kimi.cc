@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <variant>
 
@@ -60,14 +62,12 @@ class KimiModel : public Model {
   static Result<std::unique_ptr<Model>> open(const ModelSource& source);
 
   const ModelInfo& info() const override { return info_; }
-  size_t trunk_memory_bytes() const override { return trunk_.resident_bytes(); }
+  ModelNeeds needs() const override;
+  Result<size_t> scratch_bytes(size_t chunk_tokens) const override;
   size_t state_memory_bytes(size_t tokens) const override;
-  size_t expert_cache_fixed_bytes() const override { return catalog_ ? ExpertCache::fixed_memory_bytes(*catalog_) : 0; }
-  size_t expert_slot_bytes() const override { return catalog_ ? ExpertCache::slot_memory_bytes(*catalog_) : 0; }
-  size_t expert_slots_max() const override { return info_.moe_layer_count * config_.moe.experts; }
-  size_t expert_slots_min() const override { return std::min(ExpertCache::kSlotsMin, expert_slots_max()); }
-  Status load_trunk() override { return trunk_.load(); }
-  Status create_expert_cache(size_t slot_count) override;
+  Status arrange(const ModelArrangement& arrangement) override;
+  ModelArrangement arrangement() const override { return arrangement_; }
+  bool is_locked() const override { return trunk_.is_locked(); }
   Result<std::unique_ptr<SequenceState>> create_state(size_t capacity_tokens) override;
   Status forward(SequenceState& state, std::span<const int32_t> ids, const ForwardOutput& output) override;
   ModelCounters counters() const override;
@@ -76,9 +76,8 @@ class KimiModel : public Model {
   KimiModel(const ModelSource& source, KimiConfig config, Checkpoint checkpoint)
       : resources_(source.resources),
         config_(std::move(config)),
-        tokens_max_(std::clamp<size_t>(source.options.chunk_tokens_max, 1, config_.context_tokens_max)),
         checkpoint_(std::make_unique<Checkpoint>(std::move(checkpoint))),
-        trunk_(*checkpoint_, source.resources.budget, source.options.row_block_bytes_max) {}
+        trunk_(*checkpoint_, source.resources.budget, source.resources.queue, source.options.row_block_bytes_max) {}
 
   bool reads_directly() const;
   Status load_tensors();
@@ -86,10 +85,12 @@ class KimiModel : public Model {
   Status load_experts();
   Status check_all_claimed();
   void describe(const TensorLoader& loader);
-  Status allocate_scratch();
+  Result<KimiScratch> make_scratch(Budget& budget, size_t tokens) const;
+  Status resize_expert_cache(size_t slot_count);
 
   Compute compute() { return {resources_.kernels, resources_.pool, trunk_}; }
   MatrixView<float> rows(Matrix<float>& matrix, size_t tokens) { return matrix.view().row_range(0, tokens); }
+  Status check_ids(std::span<const int32_t> ids) const;
   Status embed(std::span<const int32_t> ids);
   Status run_layer(KimiState& state, size_t index, size_t tokens, const ForwardOutput& output);
   Status run_attention(KimiState& state, size_t index, MatrixView<const float> x, MatrixView<float> out);
@@ -100,7 +101,7 @@ class KimiModel : public Model {
 
   ModelResources resources_;
   KimiConfig config_;
-  size_t tokens_max_;
+  const EvictionPolicyKind* policy_ = &default_eviction_policy();
   ModelInfo info_;
   std::unique_ptr<Checkpoint> checkpoint_;  // Its address is known to trunk, catalog and cache.
   Trunk trunk_;
@@ -111,7 +112,8 @@ class KimiModel : public Model {
   std::vector<float> final_norm_;
   std::optional<ResidualMixer> output_mixer_;
   std::vector<KimiLayer> layers_;
-  KimiScratch scratch_;
+  std::optional<KimiScratch> scratch_;  // For the chunk of the arrangement; none after a failed one.
+  ModelArrangement arrangement_;
   size_t block_count_ = 0;  // Block vectors in use by the pass at work.
 };
 
@@ -125,9 +127,11 @@ Result<std::unique_ptr<Model>> KimiModel::open(const ModelSource& source) {
     return error(Code::kArgument, "a context of %zu tokens is more than the %zu of this model",
                  source.options.context_tokens, config.context_tokens_max);
   }
+  const EvictionPolicyKind* policy = TRY(find_eviction_policy(source.options.cache_policy));
   Checkpoint checkpoint =
       TRY(Checkpoint::open(source.folder, source.resources.opener, source.options.data_mode, source.resources.budget));
   std::unique_ptr<KimiModel> model(new KimiModel(source, std::move(config), std::move(checkpoint)));
+  model->policy_ = policy;
   if (source.options.data_mode == ReadMode::kDirect && !model->reads_directly()) {
     source.resources.log.line(LogLevel::kWarn,
                               "the file system of %s refuses reads past the page cache; reading through it, and "
@@ -135,7 +139,6 @@ Result<std::unique_ptr<Model>> KimiModel::open(const ModelSource& source) {
                               source.folder.c_str());
   }
   TRY(model->load_tensors());
-  TRY(model->allocate_scratch());
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -151,6 +154,7 @@ Status KimiModel::load_tensors() {
   embedding_ = TRY(loader.row_table("model.embed_tokens.weight", config_.vocabulary_size, config_.hidden));
   uint32_t moe_index = 0;
   for (size_t index = 0; index < config_.layer_count(); ++index) {
+    trunk_.begin_layer();
     layers_.push_back(TRY(load_layer(loader, index, moe_index)));
     if (config_.layer_is_moe[index]) ++moe_index;
   }
@@ -158,6 +162,7 @@ Status KimiModel::load_tensors() {
     output_mixer_ = TRY(ResidualMixer::load(loader, "model.output_attn", config_.hidden, config_.epsilon));
   }
   final_norm_ = TRY(loader.vector("model.norm.weight", config_.hidden));
+  trunk_.begin_head();
   head_ = TRY(loader.matrix("lm_head.weight", config_.vocabulary_size, config_.hidden));
   vector_memory_ = loader.take_reservations();
   info_.moe_layer_count = moe_index;
@@ -286,29 +291,70 @@ void KimiModel::describe(const TensorLoader& loader) {
   }
 }
 
-Status KimiModel::allocate_scratch() {
-  Budget& budget = resources_.budget;
+Result<KimiScratch> KimiModel::make_scratch(Budget& budget, size_t tokens) const {
   const size_t threads = resources_.pool.thread_count();
-  for (Matrix<float>* matrix : {&scratch_.sum, &scratch_.mixed, &scratch_.normalized, &scratch_.delta}) {
-    *matrix = TRY(Matrix<float>::allocate(budget, tokens_max_, config_.hidden, "activations"));
+  KimiScratch scratch;
+  for (Matrix<float>* matrix : {&scratch.sum, &scratch.mixed, &scratch.normalized, &scratch.delta}) {
+    *matrix = TRY(Matrix<float>::allocate(budget, tokens, config_.hidden, "activations"));
   }
   const size_t block = config_.residual_block;
   const size_t blocks = block > 0 ? (config_.layer_count() + block - 1) / block : 0;
-  scratch_.block_views.reserve(blocks);
+  scratch.block_views.reserve(blocks);
   for (size_t i = 0; i < blocks; ++i) {
-    scratch_.blocks.push_back(TRY(Matrix<float>::allocate(budget, tokens_max_, config_.hidden, "attention residuals")));
+    scratch.blocks.push_back(TRY(Matrix<float>::allocate(budget, tokens, config_.hidden, "attention residuals")));
   }
   const auto& kinds = config_.layer_is_kda;
   if (std::ranges::find(kinds, true) != kinds.end()) {
-    scratch_.kda = TRY(KdaLayer::Scratch::allocate(budget, config_.kda, tokens_max_, threads));
+    scratch.kda = TRY(KdaLayer::Scratch::allocate(budget, config_.kda, tokens, threads));
   }
   if (std::ranges::find(kinds, false) != kinds.end()) {
-    scratch_.mla = TRY(MlaLayer::Scratch::allocate(budget, config_.mla, tokens_max_, threads));
+    scratch.mla = TRY(MlaLayer::Scratch::allocate(budget, config_.mla, tokens, threads));
   }
   if (catalog_) {
-    scratch_.moe = TRY(MoeLayer::Scratch::allocate(budget, config_.moe, tokens_max_, config_.moe.shared_width));
+    scratch.moe = TRY(MoeLayer::Scratch::allocate(budget, config_.moe, tokens, config_.moe.shared_width));
   }
-  scratch_.mlp = TRY(GatedMlp::Scratch::allocate(budget, tokens_max_, config_.dense_width));
+  scratch.mlp = TRY(GatedMlp::Scratch::allocate(budget, tokens, config_.dense_width));
+  return scratch;
+}
+
+/// Measured by taking it from a budget of its own: memory that nobody touches costs nothing.
+Result<size_t> KimiModel::scratch_bytes(size_t chunk_tokens) const {
+  Budget budget(SIZE_MAX);
+  const KimiScratch scratch = TRY(make_scratch(budget, chunk_tokens));
+  return budget.used_bytes();
+}
+
+ModelNeeds KimiModel::needs() const {
+  ModelNeeds needs;
+  needs.pin_order = trunk_.groups_in_pin_order();
+  needs.ring_bytes = trunk_.ring_memory_bytes();
+  needs.row_read_bytes = trunk_.row_read_bytes(embedding_);
+  if (!catalog_) return needs;
+  needs.expert_cache_fixed_bytes = ExpertCache::fixed_memory_bytes(*catalog_, *policy_);
+  needs.expert_slot_bytes = ExpertCache::slot_memory_bytes(*catalog_);
+  needs.expert_slots_max = info_.moe_layer_count * config_.moe.experts;
+  needs.expert_slots_min = std::min(ExpertCache::kSlotsMin, needs.expert_slots_max);
+  needs.expert_read_bytes = catalog_->mean_read_bytes();
+  return needs;
+}
+
+Status KimiModel::arrange(const ModelArrangement& wanted) {
+  ENSURE(wanted.chunk_tokens > 0);
+  arrangement_ = {};  // Until it is what is wanted: after a failure the next call tries again.
+  scratch_.reset();
+  if (experts_ && wanted.expert_slots < experts_->slot_count()) TRY(resize_expert_cache(wanted.expert_slots));
+  TRY(trunk_.pin(wanted.pinned_groups));
+  TRY(resize_expert_cache(wanted.expert_slots));
+  scratch_.emplace(TRY(make_scratch(resources_.budget, wanted.chunk_tokens)));
+  arrangement_ = wanted;
+  return {};
+}
+
+Status KimiModel::resize_expert_cache(size_t slot_count) {
+  if (!catalog_) return {};
+  if (experts_) return experts_->resize(slot_count);
+  const ExpertCacheOptions options{slot_count, policy_};
+  experts_ = TRY(ExpertCache::create(*catalog_, resources_.queue, options, resources_.budget));
   return {};
 }
 
@@ -344,22 +390,17 @@ Result<std::unique_ptr<SequenceState>> KimiModel::create_state(size_t capacity_t
   return std::unique_ptr<SequenceState>(std::move(state));
 }
 
-Status KimiModel::create_expert_cache(size_t slot_count) {
-  if (!catalog_) return {};
-  experts_ = TRY(ExpertCache::create(*checkpoint_, *catalog_, slot_count, resources_.budget));
-  return {};
-}
-
 Status KimiModel::forward(SequenceState& sequence, std::span<const int32_t> ids, const ForwardOutput& output) {
   auto& state = static_cast<KimiState&>(sequence);
   if (ids.empty()) return {};
-  ENSURE(ids.size() <= tokens_max_ && output.logits.rows() <= ids.size());
-  ENSURE(experts_ || !catalog_);
+  ENSURE(scratch_ && ids.size() <= arrangement_.chunk_tokens && output.logits.rows() <= ids.size());
   if (ids.size() > state.capacity_tokens_ - state.position_) {
     return error(Code::kArgument, "%zu more tokens do not fit the context: %zu of %zu are used", ids.size(),
                  state.position_, state.capacity_tokens_);
   }
   if (output.routing) output.routing->assign(ids.size(), {});
+  TRY(check_ids(ids));
+  trunk_.begin_pass(output.logits.rows() > 0);
   TRY(embed(ids));
   block_count_ = 0;
   for (size_t index = 0; index < layers_.size(); ++index) TRY(run_layer(state, index, ids.size(), output));
@@ -368,49 +409,58 @@ Status KimiModel::forward(SequenceState& sequence, std::span<const int32_t> ids,
   return {};
 }
 
+Status KimiModel::check_ids(std::span<const int32_t> ids) const {
+  for (const int32_t id : ids) {
+    if (id >= 0 && static_cast<size_t>(id) < config_.vocabulary_size) continue;
+    return error(Code::kArgument, "token id %d is outside the vocabulary of %zu", id, config_.vocabulary_size);
+  }
+  return {};
+}
+
 Status KimiModel::embed(std::span<const int32_t> ids) {
-  for (size_t t = 0; t < ids.size(); ++t) {
-    if (ids[t] < 0 || static_cast<size_t>(ids[t]) >= config_.vocabulary_size) {
-      return error(Code::kArgument, "token id %d is outside the vocabulary of %zu", ids[t], config_.vocabulary_size);
-    }
-    TRY(trunk_.read_row(embedding_, static_cast<size_t>(ids[t]), scratch_.sum.row(t)));
+  std::array<uint32_t, 64> rows_wanted{};
+  for (size_t first = 0; first < ids.size(); first += rows_wanted.size()) {
+    const size_t count = std::min(rows_wanted.size(), ids.size() - first);
+    std::ranges::copy(ids.subspan(first, count), rows_wanted.begin());
+    TRY(trunk_.read_rows(embedding_, std::span(rows_wanted).first(count),
+                         scratch_->sum.view().row_range(first, count)));
   }
   return {};
 }
 
 std::span<const MatrixView<float>> KimiModel::block_views(size_t tokens) {
-  scratch_.block_views.clear();
-  for (size_t i = 0; i < block_count_; ++i) scratch_.block_views.push_back(rows(scratch_.blocks[i], tokens));
-  return scratch_.block_views;
+  scratch_->block_views.clear();
+  for (size_t i = 0; i < block_count_; ++i) scratch_->block_views.push_back(rows(scratch_->blocks[i], tokens));
+  return scratch_->block_views;
 }
 
 /// Input of a sub-layer: the residual stream itself, or its mix with the block vectors once there are any (spec 9).
 MatrixView<float> KimiModel::mix(const std::optional<ResidualMixer>& mixer, size_t tokens) {
-  if (!mixer || block_count_ == 0) return rows(scratch_.sum, tokens);
-  const MatrixView<float> mixed = rows(scratch_.mixed, tokens);
-  mixer->mix(compute(), block_views(tokens), rows(scratch_.sum, tokens), mixed);
+  if (!mixer || block_count_ == 0) return rows(scratch_->sum, tokens);
+  const MatrixView<float> mixed = rows(scratch_->mixed, tokens);
+  mixer->mix(compute(), block_views(tokens), rows(scratch_->sum, tokens), mixed);
   return mixed;
 }
 
 Status KimiModel::run_layer(KimiState& state, size_t index, size_t tokens, const ForwardOutput& output) {
   const KimiLayer& layer = layers_[index];
-  const MatrixView<float> sum = rows(scratch_.sum, tokens);
-  const MatrixView<float> normalized = rows(scratch_.normalized, tokens);
-  const MatrixView<float> delta = rows(scratch_.delta, tokens);
+  const MatrixView<float> sum = rows(scratch_->sum, tokens);
+  const MatrixView<float> normalized = rows(scratch_->normalized, tokens);
+  const MatrixView<float> delta = rows(scratch_->delta, tokens);
   normalize_rows(compute(), mix(layer.attention_mixer, tokens), layer.input_norm, config_.epsilon, normalized);
   TRY(run_attention(state, index, normalized, delta));
   const bool starts_block = config_.residual_block > 0 && index % config_.residual_block == 0;
   if (starts_block) {  // The sum so far becomes a block vector, and the sum restarts from the attention's output.
-    std::swap(scratch_.blocks[block_count_++], scratch_.sum);
-    for (size_t t = 0; t < tokens; ++t) std::ranges::copy(delta.row(t), scratch_.sum.row(t).begin());
+    std::swap(scratch_->blocks[block_count_++], scratch_->sum);
+    for (size_t t = 0; t < tokens; ++t) std::ranges::copy(delta.row(t), scratch_->sum.row(t).begin());
   } else {
     add_rows(compute(), delta, sum);
   }
   normalize_rows(compute(), mix(layer.ffn_mixer, tokens), layer.post_attention_norm, config_.epsilon, normalized);
   TRY(run_ffn(index, output, normalized, delta));
-  add_rows(compute(), delta, rows(scratch_.sum, tokens));
+  add_rows(compute(), delta, rows(scratch_->sum, tokens));
   for (size_t t = 0; t < tokens; ++t) {
-    if (resources_.kernels.all_finite(scratch_.sum.row(t))) continue;
+    if (resources_.kernels.all_finite(scratch_->sum.row(t))) continue;
     return error(Code::kFormat, "%s: layer %zu gave a number that is not finite at position %zu; the file is damaged",
                  checkpoint_->folder().c_str(), index, state.position_ + t);
   }
@@ -419,25 +469,25 @@ Status KimiModel::run_layer(KimiState& state, size_t index, size_t tokens, const
 
 Status KimiModel::run_attention(KimiState& state, size_t index, MatrixView<const float> x, MatrixView<float> out) {
   if (const auto* kda = std::get_if<KdaLayer>(&layers_[index].attention)) {
-    return kda->run(compute(), *scratch_.kda, std::get<KdaState>(state.layers_[index]), x, out);
+    return kda->run(compute(), *scratch_->kda, std::get<KdaState>(state.layers_[index]), x, out);
   }
   const MlaLayer::Sequence sequence{std::get<MlaState>(state.layers_[index]), state.scores_.view(), state.position_};
-  return std::get<MlaLayer>(layers_[index].attention).run(compute(), *scratch_.mla, sequence, x, out);
+  return std::get<MlaLayer>(layers_[index].attention).run(compute(), *scratch_->mla, sequence, x, out);
 }
 
 Status KimiModel::run_ffn(size_t index, const ForwardOutput& output, MatrixView<const float> x, MatrixView<float> out) {
   if (const auto* dense = std::get_if<GatedMlp>(&layers_[index].ffn)) {
-    return dense->run(compute(), config_.activation, scratch_.mlp, x, out);
+    return dense->run(compute(), config_.activation, scratch_->mlp, x, out);
   }
   const MoeLayer::Routing routing{output.routing, static_cast<uint32_t>(index)};
   return std::get<MoeLayer>(layers_[index].ffn)
-      .run(compute(), config_.activation, *experts_, *scratch_.moe, routing, x, out);
+      .run({compute(), config_.activation, *experts_, *scratch_->moe}, routing, x, out);
 }
 
 Status KimiModel::compute_logits(size_t tokens, MatrixView<float> logits) {
   const size_t count = logits.rows();
   const MatrixView<float> last = mix(output_mixer_, tokens).row_range(tokens - count, count);
-  const MatrixView<float> normalized = rows(scratch_.normalized, count);
+  const MatrixView<float> normalized = rows(scratch_->normalized, count);
   normalize_rows(compute(), last, final_norm_, config_.epsilon, normalized);
   TRY(linear(compute(), head_, normalized, logits));
   for (size_t t = 0; t < count; ++t) {
@@ -450,16 +500,15 @@ Status KimiModel::compute_logits(size_t tokens, MatrixView<float> logits) {
 
 ModelCounters KimiModel::counters() const {
   ModelCounters counters;
-  counters.bytes_read_trunk = trunk_.matrix_bytes_read();
-  counters.bytes_read_head = trunk_.row_bytes_read();
-  counters.io_wait_s = trunk_.wait_s();
+  counters.header_bytes = checkpoint_->header_bytes();
+  counters.blocks_streamed = trunk_.blocks_streamed();
+  counters.pinned_layers = trunk_.pinned_layer_count();
+  counters.streamed_layers = trunk_.layer_count() - counters.pinned_layers;
   counters.direct_io = reads_directly();
   if (!experts_) return counters;
   const ExpertCacheCounters experts = experts_->counters();
-  counters.bytes_read_experts = experts.bytes_read;
   counters.expert_hits = experts.hits;
   counters.expert_misses = experts.misses;
-  counters.io_wait_s += experts.wait_s;
   return counters;
 }
 

@@ -19,6 +19,9 @@ struct EvictionPolicyKind {
 
 /// Every kind there is; the first is the default.
 std::span<const EvictionPolicyKind> eviction_policies();
+inline const EvictionPolicyKind& default_eviction_policy() {
+  return eviction_policies().front();
+}
 
 /// The kind of that name. kArgument lists those there are.
 Result<const EvictionPolicyKind*> find_eviction_policy(std::string_view name);
