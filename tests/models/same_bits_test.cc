@@ -50,9 +50,44 @@ std::vector<RunSetup> all_setups(size_t top_k) {
   return setups;
 }
 
+/// Every way to divide memory (the floor, two between, everything), with every way to read and to keep experts, and
+/// with a division that changes on the way or does not.
+std::vector<RunSetup> memory_setups(size_t top_k) {
+  struct Division {
+    size_t pinned_groups, slots;
+  };
+  std::vector<RunSetup> setups;
+  for (const auto& [pinned, slots] : {Division{0, 1}, {2, 2 * top_k}, {5, 5 * top_k}, {SIZE_MAX, 0}}) {
+    for (const ReadBackendKind backend : {ReadBackendKind::kUring, ReadBackendKind::kThreads}) {
+      for (const ReadMode mode : {ReadMode::kDirect, ReadMode::kBuffered}) {
+        for (const char* policy : {"phase", "lru"}) {
+          for (const size_t rearrange_every : {0, 9}) {
+            setups.push_back({.threads = 2,
+                              .chunk_tokens = 1,
+                              .expert_slots = slots,
+                              .pinned_groups = pinned,
+                              .data_mode = mode,
+                              .backend = backend,
+                              .policy = policy,
+                              .rearrange_every = rearrange_every});
+          }
+        }
+      }
+    }
+  }
+  return setups;
+}
+
+/// Both matrices.
+std::vector<RunSetup> every_setup(size_t top_k) {
+  std::vector<RunSetup> setups = all_setups(top_k);
+  for (const RunSetup& setup : memory_setups(top_k)) setups.push_back(setup);
+  return setups;
+}
+
 /// A sample: every value of every axis, and most pairs.
 std::vector<RunSetup> some_setups(size_t top_k) {
-  const std::vector<RunSetup> all = all_setups(top_k);
+  const std::vector<RunSetup> all = every_setup(top_k);
   constexpr size_t kStep = 7;  // Coprime to every axis.
   std::vector<RunSetup> some;
   for (size_t i = 0; i < all.size(); i += kStep) some.push_back(all[i]);
@@ -77,7 +112,7 @@ void expect_same_bits_everywhere(const std::string& folder, const std::vector<in
   ASSERT_TRUE(reference) << reference.error().message;
   auto want = reference.value()->run(ids);
   ASSERT_TRUE(want) << want.error().message;
-  for (const RunSetup& setup : long_tests() ? all_setups(top_k) : some_setups(top_k)) {
+  for (const RunSetup& setup : long_tests() ? every_setup(top_k) : some_setups(top_k)) {
     SCOPED_TRACE(setup.text());
     auto open = OpenModel::open(folder, setup);
     ASSERT_TRUE(open) << open.error().message;
