@@ -96,7 +96,12 @@ TEST(VirtualCheckpoint, FilesOutliveTheirOpener) {
 }
 
 // Sanitizers keep freed memory for a while.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEADRACE_TEST_IS_SANITIZED 1
+#endif
+#endif
+#if defined(HEADRACE_TEST_IS_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr double kPeakMemoryMaxMb = 2000;
 #else
 constexpr double kPeakMemoryMaxMb = 250;
