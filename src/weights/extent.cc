@@ -28,4 +28,11 @@ size_t extent_memory_bytes(ByteRange range, size_t block_bytes) {
   return static_cast<size_t>(widen(range, block_bytes).size);
 }
 
+WidenedRead widened_read(ReadableFile& file, ByteRange range, std::span<std::byte> memory) {
+  const ByteRange blocks = widen(range, file.block_bytes());
+  const std::span<std::byte> out = memory.first(static_cast<size_t>(blocks.size));
+  const size_t before = static_cast<size_t>(range.offset - blocks.offset);
+  return {{&file, blocks.offset, out, before + static_cast<size_t>(range.size)}, out.data() + before};
+}
+
 }  // namespace headrace

@@ -8,6 +8,7 @@
 #include "base/buffer.h"
 #include "base/result.h"
 #include "io/file.h"
+#include "io/read_request.h"
 
 namespace headrace {
 
@@ -30,5 +31,15 @@ class BlockMemory {
 
 /// Bytes of the blocks that `range` touches.
 size_t extent_memory_bytes(ByteRange range, size_t block_bytes);
+
+/// A range of a file as the queue reads it: in whole blocks, to the start of memory that is aligned to them.
+struct WidenedRead {
+  ReadPart part;
+  const std::byte* data = nullptr;  ///< Where the range itself begins, once it is read.
+};
+
+/// `memory` holds extent_memory_bytes() at least. The last block may reach past the end of the file; the range does
+/// not.
+WidenedRead widened_read(ReadableFile& file, ByteRange range, std::span<std::byte> memory);
 
 }  // namespace headrace

@@ -98,14 +98,21 @@ struct Trunk::State {
   size_t block_bytes_max() const;
   size_t block_rows(const StoredMatrix& matrix) const;
   void begin_group(bool is_head);
+  struct ReadKind {
+    ReadPriority priority;
+    ReadPurpose purpose;
+  };
+  struct StartedRead {
+    ReadId id{};
+    const std::byte* data = nullptr;  ///< Where the range begins, once it is read.
+  };
+  StartedRead start_read(ReadableFile& file, ByteRange range, std::span<std::byte> memory, ReadKind kind);
   Status read_table_rows(const StoredMatrix& table, std::span<const uint32_t> rows, MatrixView<float> out);
   Status pin_group(Group& group);
   Status read_group(Group& group);
   Status stream_rest();
   size_t ring_bytes() const;
   uint64_t streamed_bytes(const Group& group) const;
-  /// The blocks that `range` of a file touches, to the start of `memory`.
-  ReadPart widened_part(uint32_t file_index, ByteRange range, std::span<std::byte> memory) const;
 
   Checkpoint& checkpoint;
   Budget& budget;
@@ -114,6 +121,8 @@ struct Trunk::State {
   size_t largest_block = 1;
 
   std::vector<StoredMatrix> matrices;
+  size_t largest_matrix_bytes = 0;  ///< Of those that are no tables.
+  size_t widest_row_bytes = 0;      ///< Of the same.
   std::vector<Group> groups;
   TrunkRing ring;
   BlockMemory table_memory;  ///< For kTableRowsTogether rows of any row table, widened.
@@ -166,6 +175,8 @@ void Trunk::State::place(StoredMatrix& matrix) {
   matrix.memory_offset = static_cast<size_t>(align_up(group.memory_end, block_bytes));
   group.memory_end = matrix.memory_offset + bytes;
   group.end_matrix = matrices.size() + 1;
+  largest_matrix_bytes = std::max(largest_matrix_bytes, matrix.view.rows * matrix.view.row_bytes);
+  widest_row_bytes = std::max(widest_row_bytes, matrix.view.row_bytes);
 }
 
 Result<TrunkMatrix> Trunk::add_matrix(std::string_view name, size_t rows, size_t cols) {
@@ -198,12 +209,12 @@ Result<TensorInfo> Trunk::State::claim_vector(std::string_view name) {
 
 Result<std::vector<float>> Trunk::State::read_vector(std::string_view name, const TensorInfo& info, size_t count) {
   const ByteRange range{info.range.offset, count * dtype_bytes(info.dtype)};
-  const size_t block_bytes = checkpoint.file(info.file_index).block_bytes();
+  ReadableFile& file = checkpoint.file(info.file_index);
+  const size_t block_bytes = file.block_bytes();
   const BlockMemory memory =
       TRY(BlockMemory::allocate(budget, extent_memory_bytes(range, block_bytes), block_bytes, "small tensor"));
-  const ReadPart part = widened_part(info.file_index, range, memory.bytes());
-  TRY(named(name, queue.wait(queue.submit({&part, 1}, ReadPriority::kDemand, ReadPurpose::kTrunk))));
-  const std::byte* data = memory.bytes().data() + range.offset % block_bytes;
+  const auto [id, data] = start_read(file, range, memory.bytes(), {ReadPriority::kDemand, ReadPurpose::kTrunk});
+  TRY(named(name, queue.wait(id)));
   const Format format = *plain_format(info.dtype);
   TRY(named(name, check_finite(format, data, count)));
   std::vector<float> values(count);
@@ -231,16 +242,9 @@ Result<std::vector<float>> Trunk::read_vector_prefix(std::string_view name, size
 
 /// The same whatever is pinned, so that the ring does not change with the budget.
 size_t Trunk::State::block_bytes_max() const {
-  size_t largest = 0;
-  size_t widest_row = 0;
-  for (const StoredMatrix& matrix : matrices) {
-    if (matrix.home == Home::kTable) continue;
-    largest = std::max(largest, matrix.view.rows * matrix.view.row_bytes);
-    widest_row = std::max(widest_row, matrix.view.row_bytes);
-  }
-  size_t bytes = std::clamp(largest / 8, kBlockBytesMin, kBlockBytesMax);
+  size_t bytes = std::clamp(largest_matrix_bytes / 8, kBlockBytesMin, kBlockBytesMax);
   if (row_block_bytes_max > 0) bytes = std::min(bytes, row_block_bytes_max);
-  return std::max(bytes, widest_row);  // At least one row.
+  return std::max(bytes, widest_row_bytes);  // At least one row.
 }
 
 size_t Trunk::State::block_rows(const StoredMatrix& matrix) const {
@@ -328,42 +332,39 @@ Status Trunk::State::pin_group(Group& group) {
   return {};
 }
 
+Trunk::State::StartedRead Trunk::State::start_read(ReadableFile& file, ByteRange range, std::span<std::byte> memory,
+                                                   ReadKind kind) {
+  const auto [part, data] = widened_read(file, range, memory);
+  return {queue.submit({&part, 1}, kind.priority, kind.purpose), data};
+}
+
 Status Trunk::State::read_group(Group& group) {
-  std::vector<ReadId> reads;
+  const ReadKind kind{ReadPriority::kTrunk, group.is_head ? ReadPurpose::kHead : ReadPurpose::kTrunk};
+  std::vector<StartedRead> reads;
   for (size_t i = group.first_matrix; i < group.end_matrix; ++i) {
     if (matrices[i].home == Home::kTable) continue;
     const std::span<std::byte> memory = group.memory.bytes().subspan(matrices[i].memory_offset);
-    const ReadPart part = widened_part(matrices[i].info.file_index, matrices[i].info.range, memory);
-    const ReadPurpose purpose = group.is_head ? ReadPurpose::kHead : ReadPurpose::kTrunk;
-    reads.push_back(queue.submit({&part, 1}, ReadPriority::kTrunk, purpose));
+    reads.push_back(start_read(file_of(matrices[i]), matrices[i].info.range, memory, kind));
   }
   Status status;
-  size_t read = 0;
+  auto read = reads.begin();
   for (size_t i = group.first_matrix; i < group.end_matrix; ++i) {
     StoredMatrix& matrix = matrices[i];
     if (matrix.home == Home::kTable) continue;
+    const auto [id, data] = *read++;
     // All are waited for: after an error nothing may be on its way to memory that is freed.
-    auto result = queue.wait(reads[read++]);
+    auto result = queue.wait(id);
     if (!status) continue;
     if (!result) {
       status = named(matrix.name, Status(result.take_error()));
       continue;
     }
-    const uint64_t shift = matrix.info.range.offset % file_of(matrix).block_bytes();
-    const std::byte* data = group.memory.bytes().data() + matrix.memory_offset + shift;
     status = named(matrix.name, check_finite(matrix.view.format, data, matrix.view.rows * matrix.view.cols));
     matrix.view.data = data;
   }
   if (status) return status;
   for (size_t i = group.first_matrix; i < group.end_matrix; ++i) matrices[i].view.data = nullptr;
   return status;
-}
-
-ReadPart Trunk::State::widened_part(uint32_t file_index, ByteRange range, std::span<std::byte> memory) const {
-  ReadableFile& file = checkpoint.file(file_index);
-  const ByteRange blocks = widen(range, file.block_bytes());
-  return {&file, blocks.offset, memory.first(static_cast<size_t>(blocks.size)),
-          static_cast<size_t>(range.end() - blocks.offset)};
 }
 
 /// Lets what is not pinned pass through the ring.
@@ -440,23 +441,19 @@ Status Trunk::read_rows(const TrunkMatrix& table, std::span<const uint32_t> rows
 /// Up to kTableRowsTogether rows, all on their way at once.
 Status Trunk::State::read_table_rows(const StoredMatrix& table, std::span<const uint32_t> rows, MatrixView<float> out) {
   const WeightView& view = table.view;
-  const size_t block_bytes = file_of(table).block_bytes();
   const size_t row_memory = TrunkRing::block_memory_bytes(view.row_bytes, largest_block);
-  std::array<ReadId, kTableRowsTogether> reads{};
-  const auto range_of = [&](size_t i) {
-    ENSURE(rows[i] < view.rows);
-    return ByteRange{table.info.range.offset + rows[i] * view.row_bytes, view.row_bytes};
-  };
+  std::array<StartedRead, kTableRowsTogether> reads{};
   for (size_t i = 0; i < rows.size(); ++i) {
-    const ReadPart part =
-        widened_part(table.info.file_index, range_of(i), table_memory.bytes().subspan(i * row_memory, row_memory));
-    reads[i] = queue.submit({&part, 1}, ReadPriority::kDemand, ReadPurpose::kHead);
+    ENSURE(rows[i] < view.rows);
+    const ByteRange range{table.info.range.offset + rows[i] * view.row_bytes, view.row_bytes};
+    const std::span<std::byte> memory = table_memory.bytes().subspan(i * row_memory, row_memory);
+    reads[i] = start_read(file_of(table), range, memory, {ReadPriority::kDemand, ReadPurpose::kHead});
   }
   Status status;
   for (size_t i = 0; i < rows.size(); ++i) {
-    auto result = queue.wait(reads[i]);  // All of them: the memory is used again.
+    const auto [id, data] = reads[i];
+    auto result = queue.wait(id);  // All of them: the memory is used again.
     if (!status) continue;
-    const std::byte* data = table_memory.bytes().data() + i * row_memory + range_of(i).offset % block_bytes;
     if (result)
       status = check_finite(view.format, data, view.cols);
     else

@@ -124,16 +124,15 @@ bool TrunkRing::read_next() {
   const StreamedMatrix& matrix = matrices_[cursor_.matrix];
   const size_t rows = std::min(matrix.block_rows, matrix.view.rows - cursor_.row);
   const ByteRange range{matrix.offset + cursor_.row * matrix.view.row_bytes, rows * matrix.view.row_bytes};
-  const ByteRange blocks = widen(range, matrix.file->block_bytes());
-  const size_t bytes = static_cast<size_t>(align_up(blocks.size, alignment_));
+  const size_t bytes =
+      static_cast<size_t>(align_up(extent_memory_bytes(range, matrix.file->block_bytes()), alignment_));
   const std::optional<size_t> offset = room_for(bytes);
   if (!offset) return false;
-  const std::span<std::byte> out = memory_.bytes().subspan(*offset, static_cast<size_t>(blocks.size));
-  const ReadPart part{matrix.file, blocks.offset, out, static_cast<size_t>(range.end() - blocks.offset)};
+  const auto [part, data] = widened_read(*matrix.file, range, memory_.bytes().subspan(*offset, bytes));
   const ReadId read =
       queue_.submit({&part, 1}, ReadPriority::kTrunk, matrix.is_head ? ReadPurpose::kHead : ReadPurpose::kTrunk);
-  blocks_[(first_block_ + block_count_++) % kBlocksMax] = {
-      read, cursor_.matrix, cursor_.row, rows, *offset, *offset + bytes, out.data() + (range.offset - blocks.offset)};
+  blocks_[(first_block_ + block_count_++) % kBlocksMax] = {read,    cursor_.matrix,  cursor_.row, rows,
+                                                           *offset, *offset + bytes, data};
   cursor_.row += rows;
   if (cursor_.row == matrix.view.rows) cursor_ = {cursor_.matrix + 1, 0, cursor_.in_next_pass};
   return true;
