@@ -1,7 +1,6 @@
 #include "weights/expert_cache.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -32,7 +31,6 @@ struct Slot {
   bool is_promised = false;  ///< Ready, and the pass still wants it.
   uint32_t lease_count = 0;
   ExpertId id;
-  ReadId read{};
   uint32_t next_empty = kNoSlot;
 };
 
@@ -53,18 +51,6 @@ struct Pass {
   size_t first_unread = 0;    ///< No want before it is unread.
   size_t first_resident = 0;  ///< No want before it is resident.
   size_t first_pending = 0;   ///< All wants before it were handed out.
-};
-
-class WaitTimer {
- public:
-  explicit WaitTimer(double& sum_s) : sum_s_(sum_s) {}
-  ~WaitTimer() { sum_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  WaitTimer(const WaitTimer&) = delete;
-  WaitTimer& operator=(const WaitTimer&) = delete;
-
- private:
-  double& sum_s_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 RecordGrid grid_of(const ExpertCatalog& catalog) {
@@ -360,7 +346,7 @@ void ExpertCache::State::start_read(Want& want, uint32_t want_index) {
     parts[part_count++] = {&file, read.range.offset, out, static_cast<size_t>(end - read.range.offset)};
   }
   const ReadId read = queue.submit(std::span(parts).first(part_count), ReadPriority::kDemand, ReadPurpose::kExperts);
-  slots[number] = {.state = SlotState::kReading, .id = id, .read = read};
+  slots[number] = {.state = SlotState::kReading, .id = id};
   slot_number(id) = number;
   reading.push_back(read);
   reading_wants.push_back(want_index);
@@ -397,11 +383,7 @@ Result<size_t> ExpertCache::State::ready_ascending() {
   if (want.state == WantState::kUnread) TRY(make_progress());
   ENSURE(want.state == WantState::kReading);
   const auto position = static_cast<size_t>(std::ranges::find(reading_wants, index) - reading_wants.begin());
-  const auto wait = [&] {
-    const WaitTimer timer(counters.wait_s);
-    return queue.wait(reading[position]);
-  };
-  TRY(finish_read(position, wait()));
+  TRY(finish_read(position, queue.wait(reading[position])));
   return index;
 }
 
@@ -413,11 +395,7 @@ Result<size_t> ExpertCache::State::ready_first() {
   pass.first_resident = static_cast<size_t>(resident - wants.begin());
   if (resident != wants.end()) return pass.first_resident;
   if (reading.empty()) TRY(make_progress());
-  const auto wait = [&] {
-    const WaitTimer timer(counters.wait_s);
-    return queue.wait_any(reading);
-  };
-  const size_t position = wait();
+  const size_t position = queue.wait_any(reading);
   const size_t index = reading_wants[position];
   TRY(finish_read(position, queue.take(reading[position])));
   return index;
@@ -430,7 +408,6 @@ Status ExpertCache::State::make_progress() {
     start_reads();
     if (!reading.empty()) return {};
     if (!orphans.empty()) {
-      const WaitTimer timer(counters.wait_s);
       queue.wait_any(orphans);
     } else if (!sacrifice_promised()) {
       return error(Code::kBudget, "all %zu slots of the expert cache are in use at once", slots.size());
@@ -463,7 +440,6 @@ Status ExpertCache::State::finish_read(size_t position, Result<ReadResult> resul
   const uint32_t number = slot_number(id);
   Status status;
   if (result) {
-    counters.bytes_read += result.value().transferred_bytes;
     std::array<const std::byte*, ReadQueue::kPartsMax> tensors;
     locate(number, id, tensors);
     status = check_expert(catalog, id, std::span(tensors).first(catalog.tensors().size()));

@@ -14,12 +14,10 @@
 
 namespace headrace {
 
-/// Counters since the cache was made. An expert counts when it is handed out.
+/// Counters since the cache was made. An expert counts when it is handed out. (Bytes and waiting are the queue's.)
 struct ExpertCacheCounters {
   uint64_t hits = 0;  ///< Resident when its pass was announced, and still when it was handed out.
   uint64_t misses = 0;
-  uint64_t bytes_read = 0;  ///< From the drive, widening included.
-  double wait_s = 0;        ///< Spent waiting for reads.
 };
 
 class ExpertCache;

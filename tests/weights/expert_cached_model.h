@@ -49,6 +49,9 @@ struct CachedModel {
     model.plan.reset_counts();
   }
 
+  /// By the count of the queue, which nothing else reads through.
+  uint64_t bytes_read() const { return queue->counters().bytes_read[static_cast<size_t>(ReadPurpose::kExperts)]; }
+
   /// Announces a pass of one token over some experts of a layer.
   void announce(uint32_t layer, const std::vector<uint32_t>& experts, ExpertOrder order = ExpertOrder::kAsTheyLand) {
     std::vector<ExpertUse> uses;

@@ -85,8 +85,7 @@ TEST(ExpertReads, OfASweepStayABoundedNumberAhead) {
   CachedModel cached({.experts = 64}, scripted(128, 4));
   cached.script.arrivals_allowed = 0;
   cached.announce(0, first_numbers(64), ExpertOrder::kAscending);
-  ExpertCacheCounters counters = cached.cache->counters();
-  EXPECT_EQ(counters.bytes_read, 0u);
+  EXPECT_EQ(cached.bytes_read(), 0u);
   size_t issued_max = 0;
   for (uint32_t expert = 0; cached.cache->pending_count() > 0; ++expert) {
     const ExpertLease lease = cached.cache->next().take_value();
