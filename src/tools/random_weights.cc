@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "base/ensure.h"
+#include "formats/mxfp4.h"
 
 namespace headrace {
 namespace {
 
 constexpr size_t kWordBytes = 8;
-constexpr uint64_t kMxfp4Block = 32;
 constexpr int kScaleBias = 127;
 /// Mean square of the sixteen E2M1 numbers, which random nibbles choose from.
 constexpr double kNibbleMeanSquare = 8.5625;
@@ -89,7 +89,7 @@ void RandomWeights::assign(const ListedTensor& tensor, const WeightRules& rules)
   }
   if (tensor.role == TensorRole::kBlockScales) {
     kind_ = Kind::kScales;
-    set_scales(row_length(tensor.shape) * kMxfp4Block);
+    set_scales(row_length(tensor.shape) * Mxfp4::kBlockColumns);
     return;
   }
   ENSURE(tensor.dtype == DType::kBf16 || tensor.dtype == DType::kF32);

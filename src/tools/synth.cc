@@ -44,7 +44,7 @@ class NewFolder {
     return made_.back().string();
   }
   /// The names of its files are on the drive as well when this returns.
-  Status keep();
+  void keep();
 
  private:
   explicit NewFolder(fs::path path) : path_(std::move(path)) {}
@@ -89,14 +89,13 @@ Status NewFolder::make_folders() {
   return {};
 }
 
-Status NewFolder::keep() {
+void NewFolder::keep() {
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {
     ::fsync(descriptor);  // Where folders cannot be synchronised, the file system does it in its own time.
     ::close(descriptor);
   }
   is_kept_ = true;
-  return {};
 }
 
 NewFolder::~NewFolder() {
@@ -114,21 +113,10 @@ struct Plan {
   uint64_t total_bytes = 0;
 };
 
-Result<KimiTensors> read_shape(const std::string& config, const std::string& path) {
-  const nlohmann::json json = TRY(parse_config(config, path));
-  const ConfigObject object = TRY(ConfigObject::wrap(json, path));
-  const std::string model_type = TRY(object.text({"model_type"}));
-  if (!recognizes_kimi(model_type)) {
-    return error(Code::kUnsupported, "%s: \"model_type\" is %s; this version makes kimi_linear and kimi_k3",
-                 path.c_str(), quoted(model_type).c_str());
-  }
-  return KimiTensors::read(object);
-}
-
 Result<Plan> make_plan(const SynthOptions& options) {
   const std::string shape = TRY(shape_config(options.shape));
   std::string config = TRY(changed_config(shape, options.shape, {options.layers, options.expert_count}));
-  KimiTensors tensors = TRY(read_shape(config, options.shape));
+  KimiTensors tensors = TRY(KimiTensors::parse(config, options.shape));
   LayoutOptions layout_options{options.order, options.seed, options.shard_bytes_max};
   const size_t layer_count = tensors.config().layer_count();
   layout_options.layer_sources =
@@ -250,7 +238,7 @@ Result<SynthSummary> synthesize(const SynthOptions& options, const SynthProgress
   NewFolder folder = TRY(NewFolder::create(options.folder));
   TRY(check_room(options.folder, plan.total_bytes));
   TRY(Writer(plan, options, progress, folder).write_all());
-  TRY(folder.keep());
+  folder.keep();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return SynthSummary{plan.total_bytes, plan.layout.tensor_count(), plan.layout.shard_count(), elapsed.count()};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/ensure.h"
+#include "formats/mxfp4.h"
 #include "io/alignment.h"
 #include "weights/elements.h"
 #include "weights/safetensors.h"
@@ -19,8 +20,6 @@ struct TensorRule {
   uint64_t rows;
   uint64_t cols;
 };
-
-constexpr size_t kMxfp4Block = 32;
 
 /// The tensors that a matrix is stored in: its data, and block scales where the format has them.
 struct MatrixRules {
@@ -40,10 +39,11 @@ Result<MatrixRules> rules_of(const ExpertMatrixShape& shape) {
     case Format::kF16:
       return MatrixRules{{DType::kF16, rows, cols}, std::nullopt};
     case Format::kMxfp4:
-      if (cols % kMxfp4Block != 0) {
-        return error(Code::kFormat, "experts of %zu columns: MXFP4 comes in blocks of %zu", shape.cols, kMxfp4Block);
+      if (cols % Mxfp4::kBlockColumns != 0) {
+        return error(Code::kFormat, "experts of %zu columns: MXFP4 comes in blocks of %zu", shape.cols,
+                     Mxfp4::kBlockColumns);
       }
-      return MatrixRules{{DType::kU8, rows, cols / 2}, TensorRule{DType::kU8, rows, cols / kMxfp4Block}};
+      return MatrixRules{{DType::kU8, rows, cols / 2}, TensorRule{DType::kU8, rows, cols / Mxfp4::kBlockColumns}};
   }
   return error(Code::kUnsupported, "experts of an unknown format");
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <variant>
 
+#include "formats/mxfp4.h"
 #include "models/attention_residual.h"
 #include "models/families.h"
 #include "models/families/kimi_config.h"
@@ -233,8 +234,9 @@ Status KimiModel::load_experts() {
   const Format format = TRY(expert_format(*checkpoint_, matrix_name({0, 0}, 0)));
   const size_t input = config_.moe.expert_input();
   const size_t width = config_.moe.width;
-  if (format == Format::kMxfp4 && (input % 32 != 0 || width % 32 != 0)) {
-    return error(Code::kFormat, "experts of %zu x %zu cannot be MXFP4: both must be multiples of 32", width, input);
+  if (format == Format::kMxfp4 && (input % Mxfp4::kBlockColumns != 0 || width % Mxfp4::kBlockColumns != 0)) {
+    return error(Code::kFormat, "experts of %zu x %zu cannot be MXFP4: both must be multiples of %zu", width, input,
+                 Mxfp4::kBlockColumns);
   }
   ExpertCatalog::Layout layout{
       moe_layers.size(), config_.moe.experts, {{format, width, input}, {format, width, input}, {format, input, width}}};

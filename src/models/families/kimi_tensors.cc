@@ -4,12 +4,15 @@
 #include <initializer_list>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "base/ensure.h"
+#include "formats/mxfp4.h"
+#include "models/families.h"
 
 namespace headrace {
 namespace {
 
-constexpr size_t kMxfp4Block = 32;
 constexpr size_t kTapCount = 4;
 constexpr size_t kImageChannels = 3;
 constexpr ConfigObject::Range kWidth{1, 1 << 20};
@@ -173,7 +176,7 @@ void KimiTensorLister::moe() {
 void KimiTensorLister::expert_matrix(const std::string& name, uint64_t out, uint64_t in) {
   if (!tensors_.experts_are_mxfp4_) return matrix(name + ".weight", out, in);
   add(name + ".weight_packed", DType::kU8, {out, in / 2}, TensorRole::kPackedNibbles);
-  add(name + ".weight_scale", DType::kU8, {out, in / kMxfp4Block}, TensorRole::kBlockScales);
+  add(name + ".weight_scale", DType::kU8, {out, in / Mxfp4::kBlockColumns}, TensorRole::kBlockScales);
 }
 
 Status KimiTensorLister::projector() {
@@ -227,12 +230,22 @@ Result<KimiTensors> KimiTensors::read(const ConfigObject& outer) {
       tensors.config_.is_nested && TRY(outer.object("text_config")).has({"quantization_config"});
   tensors.experts_are_mxfp4_ = inner_is_quantized || outer.has({"quantization_config"});
   const MoeShape& moe = tensors.config_.moe;
-  if (tensors.experts_are_mxfp4_ && (moe.width % kMxfp4Block != 0 || moe.expert_input() % kMxfp4Block != 0)) {
+  if (tensors.experts_are_mxfp4_ &&
+      (moe.width % Mxfp4::kBlockColumns != 0 || moe.expert_input() % Mxfp4::kBlockColumns != 0)) {
     return error(Code::kFormat, "%s: experts of %zu x %zu cannot be MXFP4: both must be multiples of %zu",
-                 outer.path().c_str(), moe.width, moe.expert_input(), kMxfp4Block);
+                 outer.path().c_str(), moe.width, moe.expert_input(), Mxfp4::kBlockColumns);
   }
   if (tensors.config_.has_vision) tensors.vision_ = TRY(read_vision(TRY(outer.object("vision_config"))));
   return tensors;
+}
+
+Result<KimiTensors> KimiTensors::parse(const std::string& config_text, const std::string& path) {
+  const nlohmann::json json = TRY(parse_config(config_text, path));
+  const ConfigObject outer = TRY(ConfigObject::wrap(json, path));
+  const std::string model_type = TRY(outer.text({"model_type"}));
+  if (recognizes_kimi(model_type)) return read(outer);
+  return error(Code::kUnsupported, "%s: \"model_type\" is %s; this version makes kimi_linear and kimi_k3", path.c_str(),
+               quoted(model_type).c_str());
 }
 
 std::optional<size_t> KimiTensors::layer_of_group(size_t group) const {

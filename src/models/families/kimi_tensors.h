@@ -48,6 +48,8 @@ class KimiTensors {
  public:
   /// The errors of `read_kimi_config`, and kFormat for a vision_config without a size that shapes depend on.
   static Result<KimiTensors> read(const ConfigObject& outer);
+  /// The same from the text of a config.json, `path` for messages; kUnsupported when it is of another family.
+  static Result<KimiTensors> parse(const std::string& config_text, const std::string& path);
 
   const KimiConfig& config() const { return config_; }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -155,14 +154,8 @@ Result<size_t> VirtualFile::read_some(uint64_t offset, std::span<std::byte> out)
 
 Result<FileOpener> virtual_checkpoint_opener(std::string_view config_text) {
   std::string text(config_text);
-  const nlohmann::json json = TRY(parse_config(text, kConfigName));
-  const ConfigObject config = TRY(ConfigObject::wrap(json, kConfigName));
-  const std::string model_type = TRY(config.text({"model_type"}));
-  if (!recognizes_kimi(model_type)) {
-    return error(Code::kUnsupported, "%s: \"model_type\" is %s; tensors of kimi_linear and kimi_k3 are known",
-                 kConfigName, quoted(model_type).c_str());
-  }
-  CheckpointLayout layout = TRY(CheckpointLayout::create(TRY(KimiTensors::read(config)), {}));
+  KimiTensors tensors = TRY(KimiTensors::parse(text, kConfigName));
+  CheckpointLayout layout = TRY(CheckpointLayout::create(std::move(tensors), {}));
   // Owners: the opener, and every file that it opens.
   auto folder = std::make_shared<VirtualFolder>(std::move(text), std::move(layout));
   return FileOpener([folder](const std::string& path, ReadMode mode) -> Result<std::unique_ptr<ReadableFile>> {

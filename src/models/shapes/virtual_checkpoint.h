@@ -13,7 +13,7 @@ namespace headrace {
 /// planned for without its weights. The folder part of a path is ignored, but should name no folder that is there.
 /// Texts are made when they are read, one shard's at a time; `ReadMode::kDirect` files have blocks of 4096 bytes, as
 /// most drives do, so that slots come out as large as on a drive. The opener and its files may be used by several
-/// threads. The errors of a configuration that cannot be listed are those of `KimiTensors::read`.
+/// threads. The errors of a configuration that cannot be listed are those of `KimiTensors::parse`.
 Result<FileOpener> virtual_checkpoint_opener(std::string_view config_text);
 
 }  // namespace headrace
