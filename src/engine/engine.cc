@@ -93,7 +93,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options, Engin
   std::unique_ptr<Engine> engine(new Engine(options, std::move(sources), std::move(log)));
   TRY(engine->prepare());
   TRY(engine->open_model());
-  TRY(engine->decide_plan());
+  engine->decide_plan();
   if (!engine->plan_.fits()) return engine->below_floor(engine->plan_.budget_bytes).take_error();
   TRY(engine->load());
   return engine;
@@ -104,7 +104,7 @@ Result<PlannedModel> Engine::plan(const EngineOptions& options, EngineSources so
   Engine engine(options, std::move(sources), std::move(log));
   TRY(engine.prepare());
   TRY(engine.open_model());
-  TRY(engine.decide_plan());
+  engine.decide_plan();
   return engine.planned();
 }
 
@@ -166,21 +166,18 @@ Status Engine::find_needs() {
   needs_.moe_layers = info().moe_layer_count;
   needs_.experts = info().expert_count;
   needs_.experts_per_token = info().experts_per_token;
-  needs_.row_read_bytes = needs_.model.row_read_bytes;
   needs_.has_random_routing = info().synthetic_shared_layers.has_value();
   return {};
 }
 
-Status Engine::decide_plan() {
+void Engine::decide_plan() {
   plan_ = plan_memory(needs_, budget_limit_bytes());
   floor_bytes_.store(plan_.floor_bytes, std::memory_order_relaxed);  // Nobody else knows the engine yet.
-  return {};
 }
 
 Status Engine::below_floor(size_t budget_bytes) const {
-  const size_t floor_bytes = floor_bytes_.load(std::memory_order_relaxed);  // Carries no other data.
   return error(Code::kBudget, "the budget of %s is below the floor of %s (%zu bytes)", bytes_text(budget_bytes).c_str(),
-               bytes_text(floor_bytes).c_str(), floor_bytes);
+               bytes_text(floor_bytes()).c_str(), floor_bytes());
 }
 
 size_t Engine::budget_limit_bytes() const {
@@ -251,8 +248,8 @@ Status Engine::carry_out(const MemoryPlan& plan) {
   if (status) {
     plan_ = plan;
   } else {
-    (void)divide(
-        plan_);  // Less than there was before is not refused; reads that fail again are tried by the next call.
+    // Less than there was before is not refused; reads that fail again are tried by the next call.
+    (void)divide(plan_);
   }
   return status;
 }
@@ -280,9 +277,8 @@ Status Engine::arrange(const ModelArrangement& arrangement) {
 }
 
 Status Engine::set_budget(size_t budget_bytes) {
-  // Relaxed: the number carries no other data.
-  if (budget_bytes < floor_bytes_.load(std::memory_order_relaxed)) return below_floor(budget_bytes);
-  pending_budget_bytes_.store(budget_bytes, std::memory_order_relaxed);
+  if (budget_bytes < floor_bytes()) return below_floor(budget_bytes);
+  pending_budget_bytes_.store(budget_bytes, std::memory_order_relaxed);  // Carries no other data.
   const EngineTurn turn(*this, EngineUse::kBudgetChange);
   if (!turn.status()) return {};  // Who uses it sees to it.
   return apply_pending_budget();
@@ -290,7 +286,7 @@ Status Engine::set_budget(size_t budget_bytes) {
 
 /// A budget that came too late for the call that ran.
 void Engine::settle_budget() {
-  if (pending_budget_bytes_.load(std::memory_order_relaxed) == 0) return;
+  if (!has_pending_budget()) return;
   const EngineTurn turn(*this, EngineUse::kBudgetChange);
   if (!turn.status()) return;    // Who has it now will.
   (void)adopt_pending_budget();  // If memory could not be divided as before either, the next call says so.

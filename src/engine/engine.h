@@ -157,7 +157,7 @@ class Engine {
   Status prepare();
   Status open_model();
   Status find_needs();
-  Status decide_plan();
+  void decide_plan();
   Status load();
   size_t budget_limit_bytes() const;
   std::vector<size_t> chunk_choices() const;

@@ -108,7 +108,7 @@ size_t slots_that_fit(const MemoryNeeds& needs, size_t bytes) {
 
 double token_read_bytes(const MemoryNeeds& needs, size_t pinned, size_t slots) {
   const double misses = static_cast<double>(working_set(needs)) * (1 - expected_hit_share(needs, slots));
-  return static_cast<double>(streamed_bytes(needs, pinned) + needs.row_read_bytes) +
+  return static_cast<double>(streamed_bytes(needs, pinned) + needs.model.row_read_bytes) +
          misses * static_cast<double>(needs.model.expert_read_bytes);
 }
 
@@ -175,7 +175,7 @@ PromptCost prompt_cost(const MemoryNeeds& needs, const ModelArrangement& arrange
   cost.read_bytes +=
       resident_share * experts_bytes(prompt_tokens) + (1 - resident_share) * passes * experts_bytes(chunk);
   cost.weight_bytes += passes * experts_bytes(chunk);
-  cost.read_bytes += static_cast<double>(prompt_tokens) * static_cast<double>(needs.row_read_bytes);
+  cost.read_bytes += static_cast<double>(prompt_tokens) * static_cast<double>(needs.model.row_read_bytes);
   return cost;
 }
 

@@ -30,7 +30,6 @@ struct MemoryNeeds {
   size_t moe_layers = 0;
   size_t experts = 0;               ///< Of a layer.
   size_t experts_per_token = 0;     ///< Of a layer.
-  uint64_t row_read_bytes = 0;      ///< One row of the embedding.
   bool has_random_routing = false;  ///< Of random weights: no expert is likelier for having been used.
 };
 

@@ -166,10 +166,7 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
   append(ids);
   const size_t total = ids_to_run().size();
   TRY(engine_.arrange_for_prompt(options.all_logits ? std::min(total, memory_.logits.rows()) : total));
-  const Status status = evaluate_all(options, timed_on_token, timed_on_progress);
-  const Status arranged = engine_.arrange_for_answer();
-  if (!arranged) needs_reset_ = true;
-  return status ? arranged : status;
+  return end_prompt(evaluate_all(options, timed_on_token, timed_on_progress));
 }
 
 /// Runs what is left of the sequence, in chunks.
@@ -239,7 +236,11 @@ Status Session::prefill(OnProgress on_progress) {
     return error(Code::kArgument, "generation needs a prompt here: the last logits were not computed");
   }
   TRY(engine_.arrange_for_prompt(total));
-  const Status status = prefill_chunks(on_progress);
+  return end_prompt(prefill_chunks(on_progress));
+}
+
+/// Takes back what was lent to a prompt, whatever became of it.
+Status Session::end_prompt(Status status) {
   const Status arranged = engine_.arrange_for_answer();
   if (!arranged) needs_reset_ = true;
   return status ? arranged : status;

@@ -28,7 +28,7 @@ MemoryNeeds small_needs() {
   needs.model.expert_slots_min = 6;
   needs.model.expert_slots_max = 100;
   needs.model.expert_read_bytes = 10;
-  needs.model.row_read_bytes = needs.row_read_bytes = 7;
+  needs.model.row_read_bytes = 7;
   needs.chunks = {{16, 300}, {64, 1200}, {256, 4800}};
   needs.moe_layers = 2;
   needs.experts = 50;
@@ -80,7 +80,7 @@ MemoryNeeds like_kimi_linear() {
   needs.model.expert_slot_bytes = needs.model.expert_read_bytes = 14200000;
   needs.model.expert_slots_min = 6;
   needs.model.expert_slots_max = 6656;
-  needs.row_read_bytes = needs.model.row_read_bytes = 8192;
+  needs.model.row_read_bytes = 8192;
   needs.chunks = chunks_of(120000);
   needs.moe_layers = 26;
   needs.experts = 256;
@@ -100,7 +100,7 @@ MemoryNeeds like_kimi_k3() {
   needs.model.expert_slot_bytes = needs.model.expert_read_bytes = 17600000;
   needs.model.expert_slots_min = 6;
   needs.model.expert_slots_max = 82432;
-  needs.row_read_bytes = needs.model.row_read_bytes = 20480;
+  needs.model.row_read_bytes = 20480;
   needs.chunks = chunks_of(700000);
   needs.moe_layers = 92;
   needs.experts = 896;
@@ -207,7 +207,7 @@ TEST(MemoryPlan, MoreMemoryIsNeverWorse) {
       ASSERT_GE(useful(plan) + plan.slot_bytes, useful(before)) << budget;
       before = plan;
     }
-    EXPECT_EQ(before.bytes_per_token, static_cast<double>(needs.row_read_bytes));
+    EXPECT_EQ(before.bytes_per_token, static_cast<double>(needs.model.row_read_bytes));
     EXPECT_EQ(before.arrangement, (ModelArrangement{needs.model.pin_order.size(), needs.model.expert_slots_max, 4096}));
   }
 }
