@@ -9,26 +9,20 @@
 #include "cli/program.h"
 #include "support/kernel_counts.h"
 #include "support/memory_cgroup.h"
+#include "support/sanitizers.h"
 #include "support/test_files.h"
 #include "support/tiny_checkpoint.h"
 
 namespace headrace {
 namespace {
 
+using test::kIsSanitized;
 using test::MemoryCgroup;
 using test::run_for_json;
 using test::run_program;
 using Words = std::vector<std::string>;
 
 constexpr uint64_t kPageBytes = 4096;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 enum class Kind { kDemo, kTinyK3, kTinyLinear };
 

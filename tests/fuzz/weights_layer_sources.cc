@@ -1,39 +1,20 @@
 // libFuzzer target: a synth.json that a stranger wrote. What is accepted sends every name to a layer that is its own
 // source.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/ensure.h"
+#include "fuzz/memory_file.h"
 #include "weights/layer_sources.h"
 
 namespace {
 
 using namespace headrace;
-
-class MemoryFile final : public ReadableFile {
- public:
-  MemoryFile(std::string path, std::string_view contents) : path_(std::move(path)), contents_(contents) {}
-  const std::string& path() const override { return path_; }
-  uint64_t size_bytes() const override { return contents_.size(); }
-  size_t block_bytes() const override { return 1; }
-  bool is_direct() const override { return false; }
-  Result<size_t> read_some(uint64_t offset, std::span<std::byte> out) override {
-    if (offset >= contents_.size()) return size_t{0};
-    const size_t size = std::min(out.size(), contents_.size() - static_cast<size_t>(offset));
-    std::memcpy(out.data(), contents_.data() + offset, size);
-    return size;
-  }
-
- private:
-  std::string path_;
-  std::string_view contents_;
-};
+using test::MemoryFile;
 
 alignas(4096) std::byte g_chunk[4096];
 

@@ -4,14 +4,9 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__has_feature)
-#define HEADRACE_HAS_FEATURE(x) __has_feature(x)
-#else
-#define HEADRACE_HAS_FEATURE(x) 0
-#endif
+#include "support/sanitizers.h"
 
-#if HEADRACE_HAS_FEATURE(address_sanitizer) || HEADRACE_HAS_FEATURE(thread_sanitizer) || \
-    defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if HEADRACE_TEST_IS_SANITIZED
 
 std::optional<size_t> headrace::test::allocation_count() {
   return std::nullopt;

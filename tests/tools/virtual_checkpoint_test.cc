@@ -12,6 +12,7 @@
 
 #include "kernels/dispatch.h"
 #include "models/shapes/released_shapes.h"
+#include "support/sanitizers.h"
 #include "support/tiny_checkpoint.h"
 #include "tools/synthesis.h"
 #include "weights/checkpoint.h"
@@ -96,16 +97,7 @@ TEST(VirtualCheckpoint, FilesOutliveTheirOpener) {
 }
 
 // Sanitizers keep freed memory for a while.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEADRACE_TEST_IS_SANITIZED 1
-#endif
-#endif
-#if defined(HEADRACE_TEST_IS_SANITIZED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kPeakMemoryMaxMb = 2000;
-#else
-constexpr double kPeakMemoryMaxMb = 250;
-#endif
+constexpr double kPeakMemoryMaxMb = test::kIsSanitized ? 2000 : 250;
 
 double peak_memory_mb() {
   rusage usage{};
