@@ -35,8 +35,8 @@ function(add_layer_tests name)
   endif()
   add_executable(test_${name} ${sources})
   target_link_libraries(test_${name} PRIVATE headrace_flags headrace_${name} headrace_test_support GTest::gtest_main)
-  # What is tested is optimised; the tests themselves only cost time to compile.
-  target_compile_options(test_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  # What is tested is optimised; the tests themselves only cost time to compile, with sanitizers most of all.
+  target_compile_options(test_${name} PRIVATE $<IF:$<CONFIG:Release>,-O1,-O0>)
   gtest_discover_tests(test_${name} TEST_PREFIX ${name}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
 
