@@ -9,18 +9,13 @@
 #include "engine/engine.h"
 #include "kernels/dispatch.h"
 #include "models/shapes/released_shapes.h"
+#include "text/chat/chat_format.h"
 #include "text/tokenizers.h"
 
 namespace headrace {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct ChatMark {
-  const char* control_token;
-  const char* format;
-};
-constexpr ChatMark kChatMarks[] = {{"<|end_of_msg|>", "kimi-k3"}, {"<|im_end|>", "kimi-linear"}};
 
 /// "shared 1", or null for a model that nobody made up.
 Json synthetic_text(const ModelInfo& info) {
@@ -75,10 +70,8 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& folder, con
 }
 
 std::string chat_format_name(const Tokenizer& tokenizer) {
-  for (const ChatMark& mark : kChatMarks) {
-    if (tokenizer.control_id(mark.control_token)) return mark.format;
-  }
-  return "";
+  const ChatFormat* format = find_chat_format(tokenizer);
+  return format != nullptr ? format->name : "";
 }
 
 std::string model_info_json(const ModelInfo& info, const Tokenizer* tokenizer) {
