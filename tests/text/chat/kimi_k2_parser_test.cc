@@ -63,6 +63,15 @@ TEST(KimiK2Parser, TakesSeveralSectionsAndTheTextAroundThem) {
             "reasoning: \ncontent: abx yc\nf:0 f: 1\nf:1 f: 2\nfinished");
 }
 
+TEST(KimiK2Parser, LeavesOutWhiteSpaceBetweenCalls) {
+  EXPECT_EQ(parsed(section("\n" + call("f:0", "1") + " \n" + call("f:1", "2") + "x")),
+            "reasoning: \ncontent: x\nf:0 f: 1\nf:1 f: 2\ncut");
+}
+
+TEST(KimiK2Parser, KeepsMoreWhiteSpaceThanLayoutHas) {
+  EXPECT_EQ(parsed(section(repeat(" ", 4097))), "reasoning: \ncontent: " + repeat(" ", 4097) + "\ncut");
+}
+
 TEST(KimiK2Parser, AcceptsMissingEnds) {
   EXPECT_EQ(parsed("<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{}"
                    "<|tool_call_begin|>g:1<|tool_call_argument_begin|>{\"a\":1}<|im_end|>"),

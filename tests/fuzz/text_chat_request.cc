@@ -1,0 +1,71 @@
+// libFuzzer target: conversations that a stranger sent, from JSON to ids. The first byte chooses the format, or that
+// the rest is JSON alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/ensure.h"
+#include "fuzz/text_chat_tokenizer.h"
+#include "text/chat/chat_format.h"
+#include "text/chat/chat_request.h"
+#include "text/chat/json_writer.h"
+
+namespace {
+
+using namespace headrace;
+
+/// Text stays text: as many control tokens as the format set, and all bytes are there.
+void render(const ChatFormat& format, const Tokenizer& tokenizer, std::string_view json) {
+  const auto request = parse_chat_request(json);
+  if (!request) return;
+  const auto segments = format.render(request.value());
+  if (!segments) return;
+  std::string text;
+  size_t control_count = 0;
+  for (const Segment& segment : segments.value().list()) {
+    const auto* control = std::get_if<ControlLiteral>(&segment);
+    text += control != nullptr ? control->name() : std::string_view(std::get<TextSegment>(segment).text);
+    control_count += control != nullptr;
+  }
+  const auto ids = encode_segments(tokenizer, segments.value());
+  ENSURE(bool(ids));
+  size_t control_id_count = 0;
+  for (const TokenId id : ids.value()) control_id_count += tokenizer.is_control(id);
+  ENSURE(control_id_count == control_count);
+  const auto decoded = decode(tokenizer, ids.value());
+  ENSURE(bool(decoded) && decoded.value() == text);
+}
+
+/// What was written reads back, and is written the same.
+void read_back(std::string_view json) {
+  const auto value = parse_json(json, kChatRequestBounds);
+  if (!value) return;
+  for (const auto write : {spaced_json, sorted_json}) {
+    const std::string text = write(value.value());
+    const auto again = parse_json(text, {.bytes_max = size_t{1} << 30, .depth_max = 100, .values_max = 1'000'000});
+    ENSURE(bool(again) && write(again.value()) == text);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  static const fuzz::ByteTokenizer first(*chat_formats()[0]);
+  static const fuzz::ByteTokenizer second(*chat_formats()[1]);
+  switch (data[0] % 3) {
+    case 0:
+      render(*chat_formats()[0], first, rest);
+      break;
+    case 1:
+      render(*chat_formats()[1], second, rest);
+      break;
+    default:
+      read_back(rest);
+      break;
+  }
+  return 0;
+}
