@@ -74,6 +74,10 @@ const char* effort_name(ThinkingEffort effort) {
   }
 }
 
+bool is_no_result(const ChatMessage& message) {
+  return message.role != ChatRole::kTool;
+}
+
 class Renderer {
  public:
   explicit Renderer(const ChatRequest& request) : request_(request) {}
@@ -188,23 +192,17 @@ void Renderer::append_generation_prompt() {
 Status Renderer::append_conversation() {
   const auto end = request_.messages.end();
   for (auto message = request_.messages.begin(); message != end;) {
-    switch (message->role) {
-      case ChatRole::kSystem:
-        append_plain_message("system", *message++);
-        break;
-      case ChatRole::kUser:
-        append_plain_message("user", *message++);
-        break;
-      case ChatRole::kAssistant:
-        TRY(append_assistant(*message++));
-        break;
-      case ChatRole::kTool: {
-        const auto run_end = std::find_if(message, end, [](const auto& next) { return next.role != ChatRole::kTool; });
-        TRY(append_results(message, run_end));
-        message = run_end;
-        break;
-      }
+    // The message, or the run of tool messages that it begins.
+    const bool is_result = message->role == ChatRole::kTool;
+    const auto next = is_result ? std::find_if(message, end, is_no_result) : message + 1;
+    if (is_result) {
+      TRY(append_results(message, next));
+    } else if (message->role == ChatRole::kAssistant) {
+      TRY(append_assistant(*message));
+    } else {
+      append_plain_message(message->role == ChatRole::kSystem ? "system" : "user", *message);
     }
+    message = next;
   }
   return {};
 }
