@@ -21,7 +21,7 @@ void render(const ChatFormat& format, const Tokenizer& tokenizer, std::string_vi
   const auto request = parse_chat_request(json);
   if (!request) return;
   const auto segments = format.render(request.value());
-  if (!segments) return;
+  if (!segments || !segments.value().is_whole()) return;
   std::string text;
   size_t control_count = 0;
   for (const Segment& segment : segments.value().list()) {

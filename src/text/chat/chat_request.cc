@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "text/chat/json_writer.h"
-#include "text/chat/white_space.h"
 #include "text/utf8.h"
 
 namespace headrace {
@@ -143,21 +142,12 @@ Result<std::vector<ContentPart>> parse_content(const Members& message) {
   return parts;
 }
 
-Result<ToolArguments> parse_arguments(const Members& function) {
+Result<std::string> parse_arguments(const Members& function) {
   const std::optional<Place> place = function.find("arguments");
-  if (!place) return ToolArguments();
-  if (auto* text = std::get_if<std::string>(&place->value.data)) {
-    auto arguments = parse_tool_arguments(std::move(*text));
-    if (!arguments) return with_context(arguments.take_error(), "%s", place->path.c_str());
-    return arguments;
-  }
-  if (!std::holds_alternative<JsonObject>(place->value.data)) {
-    return error(Code::kArgument, "%s: not a string or an object", place->path.c_str());
-  }
-  ToolArguments arguments;
-  arguments.text = spaced_json(place->value);
-  arguments.json = std::move(place->value);
-  return arguments;
+  if (!place) return std::string("{}");
+  if (auto* text = std::get_if<std::string>(&place->value.data)) return std::move(*text);
+  if (std::holds_alternative<JsonObject>(place->value.data)) return spaced_json(place->value);
+  return error(Code::kArgument, "%s: not a string or an object", place->path.c_str());
 }
 
 Result<ToolCall> parse_call(const Place& place) {
@@ -328,15 +318,6 @@ Status check_keys(const JsonObject& object) {
 }
 
 }  // namespace
-
-Result<ToolArguments> parse_tool_arguments(std::string text) {
-  ToolArguments arguments{std::move(text), std::nullopt};
-  if (is_blank(arguments.text)) return arguments;
-  auto json = parse_json(arguments.text, kInnerJsonBounds);
-  if (!json && json.error().code != Code::kFormat) return json.take_error();
-  if (json) arguments.json = json.take_value();
-  return arguments;
-}
 
 Result<ChatRequest> parse_chat_request(std::string_view json) {
   auto parsed = parse_json(json, kChatRequestBounds);

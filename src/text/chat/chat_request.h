@@ -9,13 +9,10 @@
 namespace headrace {
 
 inline constexpr JsonBounds kChatRequestBounds = {
-    .bytes_max = size_t{32} << 20, .depth_max = 100, .values_max = 1'000'000};
+    .bytes_max = size_t{32} << 20, .depth_max = 100, .values_max = 500'000};
 inline constexpr size_t kChatMessagesMax = 10'000;
 inline constexpr size_t kContentPartsMax = 10'000;  ///< In one message.
 inline constexpr size_t kToolsMax = 1'000;          ///< In one list.
-
-/// Arguments from their text. kArgument when they are JSON beyond kInnerJsonBounds; text that is not JSON is kept.
-Result<ToolArguments> parse_tool_arguments(std::string text);
 
 /// The door for conversations: a JSON object in the manner of OpenAI's API.
 ///

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,18 +14,12 @@ inline constexpr size_t kToolCallsMax = 256;
 
 enum class ChatRole : uint8_t { kSystem, kUser, kAssistant, kTool };
 
-/// Arguments of a call. Some formats show the text, others the object.
-struct ToolArguments {
-  /// As it was given; of arguments that were given as an object, spaced_json. "{}" when none were given.
-  std::string text = "{}";
-  /// What `text` says; nothing when it is blank or not JSON.
-  std::optional<JsonValue> json = JsonValue{JsonObject()};
-};
-
 struct ToolCall {
   std::string id;    ///< Empty when it has none.
   std::string name;  ///< Not empty.
-  ToolArguments arguments;
+  /// As they were given; of arguments that were given as an object, spaced_json. A client may send back what a model
+  /// wrote, so it may be no JSON. Text only: as values it would take many times the memory.
+  std::string arguments = "{}";
 };
 
 /// One part of a message's content.

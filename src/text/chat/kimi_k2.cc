@@ -114,7 +114,7 @@ void Renderer::append_calls(const std::vector<ToolCall>& calls) {
     segments_.append_control(kCallBegin);
     segments_.append_text(last_ids_.back());
     segments_.append_control(kCallArgument);
-    segments_.append_text(call.arguments.text);
+    segments_.append_text(call.arguments);
     segments_.append_control(kCallEnd);
   }
   segments_.append_control(kSectionEnd);

@@ -100,7 +100,8 @@ class Renderer {
   void append_plain_message(std::string_view role, const ChatMessage& message);
   Status append_assistant(const ChatMessage& message);
   Status append_calls(const std::vector<ToolCall>& calls);
-  Status append_arguments(const ToolCall& call);
+  Status append_arguments(const std::string& arguments);
+  void append_argument(const JsonMember& argument);
   Status append_results(MessageIterator begin, MessageIterator end);
   Status append_result(const ChatMessage& message, std::string_view name);
   void append_generation_prompt();
@@ -239,34 +240,39 @@ Status Renderer::append_calls(const std::vector<ToolCall>& calls) {
   open("tools");
   for (size_t index = 0; index < calls.size(); ++index) {
     open("call", {{"tool", calls[index].name}, {"index", std::to_string(index + 1)}});
-    TRY(append_arguments(calls[index]));
+    TRY(append_arguments(calls[index].arguments));
     close("call");
   }
   close("tools");
   return {};
 }
 
-Status Renderer::append_arguments(const ToolCall& call) {
-  const ToolArguments& arguments = call.arguments;
-  if (!arguments.json) {
-    if (is_blank(arguments.text)) return {};
+Status Renderer::append_arguments(const std::string& arguments) {
+  if (is_blank(arguments)) return {};
+  const auto json = parse_json(arguments, kInnerJsonBounds);
+  if (!json && json.error().code != Code::kFormat) {
+    return error(Code::kArgument, "the arguments of a tool call: %s", json.error().message.c_str());
+  }
+  if (!json) {
     open("json", {{"type", "object"}});
-    segments_.append_text(arguments.text);
+    segments_.append_text(arguments);
     close("json");
     return {};
   }
-  if (std::holds_alternative<std::nullptr_t>(arguments.json->data)) return {};
-  const auto* object = std::get_if<JsonObject>(&arguments.json->data);
+  if (std::holds_alternative<std::nullptr_t>(json.value().data)) return {};
+  const auto* object = std::get_if<JsonObject>(&json.value().data);
   if (object == nullptr) {
-    return error(Code::kArgument, "the arguments of a call of %s are JSON, but not an object", call.name.c_str());
+    return error(Code::kArgument, "the arguments of a tool call are JSON, but not an object");
   }
-  for (const JsonMember& argument : *object) {
-    open("argument", {{"key", argument.key}, {"type", type_name(argument.value)}});
-    const auto* text = std::get_if<std::string>(&argument.value.data);
-    segments_.append_text(text != nullptr ? *text : spaced_json(argument.value));
-    close("argument");
-  }
+  for (const JsonMember& argument : *object) append_argument(argument);
   return {};
+}
+
+void Renderer::append_argument(const JsonMember& argument) {
+  open("argument", {{"key", argument.key}, {"type", type_name(argument.value)}});
+  const auto* text = std::get_if<std::string>(&argument.value.data);
+  segments_.append_text(text != nullptr ? *text : spaced_json(argument.value));
+  close("argument");
 }
 
 /// A run of tool messages, in the order of the calls when each of them names its call.

@@ -14,6 +14,9 @@ Result<std::vector<TokenId>> encode_segment(const Tokenizer& tokenizer, const Se
 }  // namespace
 
 Result<std::vector<TokenId>> encode_segments(const Tokenizer& tokenizer, const Segments& segments) {
+  if (!segments.is_whole()) {
+    return error(Code::kArgument, "the prompt has more than the %zu parts allowed", Segments::kSegmentsMax);
+  }
   std::vector<TokenId> ids;
   for (const Segment& segment : segments.list()) {
     const std::vector<TokenId> segment_ids = TRY(encode_segment(tokenizer, segment));

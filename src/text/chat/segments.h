@@ -37,18 +37,31 @@ using Segment = std::variant<ControlLiteral, TextSegment>;
 /// A prompt before it is tokens. Segments are encoded one by one: where one text ends and the next begins changes ids.
 class Segments {
  public:
-  void append_control(ControlLiteral control) { segments_.emplace_back(control); }
+  /// Each becomes a token or more: beyond this no context has room. An argument of six bytes becomes sixteen segments,
+  /// so without bound a small request could take much memory.
+  static constexpr size_t kSegmentsMax = 1'000'000;
+
+  void append_control(ControlLiteral control) { append(control); }
   /// Empty text is no segment.
   void append_text(std::string text) {
-    if (!text.empty()) segments_.emplace_back(TextSegment{std::move(text)});
+    if (!text.empty()) append(TextSegment{std::move(text)});
   }
+  /// False when more was appended than there is room for; the rest was dropped, and encode_segments will refuse.
+  bool is_whole() const { return is_whole_; }
   std::span<const Segment> list() const { return segments_; }
 
  private:
+  void append(Segment segment) {
+    is_whole_ = segments_.size() < kSegmentsMax;
+    if (is_whole_) segments_.push_back(std::move(segment));
+  }
+
   std::vector<Segment> segments_;
+  bool is_whole_ = true;
 };
 
-/// Ids of all segments, each encoded on its own. kFormat when the vocabulary lacks a control token.
+/// Ids of all segments, each encoded on its own. kFormat when the vocabulary lacks a control token; kArgument when
+/// there are too many segments.
 Result<std::vector<TokenId>> encode_segments(const Tokenizer& tokenizer, const Segments& segments);
 
 }  // namespace headrace

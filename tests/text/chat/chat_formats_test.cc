@@ -57,6 +57,18 @@ TEST(Segments, AreEncodedOneByOne) {
   EXPECT_EQ(ids.value(), (std::vector<TokenId>{256, 257, 277, 27, 91, 82, 68, 79, 91, 29}));
 }
 
+TEST(Segments, AreRefusedWhenThereAreTooMany) {
+  const auto tokenizer = testing::byte_tokenizer(ControlSet::kXtml);
+  Segments segments;
+  for (size_t count = 0; count < Segments::kSegmentsMax; ++count) segments.append_control("<|sep|>");
+  EXPECT_TRUE(encode_segments(*tokenizer, segments));
+  segments.append_text("a");
+  EXPECT_EQ(segments.list().size(), Segments::kSegmentsMax);
+  const auto ids = encode_segments(*tokenizer, segments);
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().message, "the prompt has more than the 1000000 parts allowed");
+}
+
 // Text that is only known at run time cannot become a control token.
 static_assert(!std::is_constructible_v<ControlLiteral, std::string>);
 static_assert(!std::is_constructible_v<ControlLiteral, std::string_view>);

@@ -69,9 +69,9 @@ TEST(ChatRequest, TakesEverythingAConversationCanHold) {
   EXPECT_EQ(messages[3].reasoning, "why");
   ASSERT_EQ(messages[3].tool_calls.size(), 3u);
   EXPECT_EQ(messages[3].tool_calls[0].id, "c1");
-  EXPECT_EQ(messages[3].tool_calls[0].arguments.text, "{\"x\": 1}");
-  EXPECT_EQ(messages[3].tool_calls[1].arguments.text, "{\"y\": [1.5, null]}");
-  EXPECT_EQ(messages[3].tool_calls[2].arguments.text, "{}");
+  EXPECT_EQ(messages[3].tool_calls[0].arguments, "{\"x\": 1}");
+  EXPECT_EQ(messages[3].tool_calls[1].arguments, "{\"y\": [1.5, null]}");
+  EXPECT_EQ(messages[3].tool_calls[2].arguments, "{}");
   EXPECT_EQ(messages[4].tool_call_id, "c1");
   EXPECT_EQ(messages[4].tool, "f");
   EXPECT_EQ(messages[5].reasoning, "other");
@@ -250,19 +250,12 @@ TEST(ChatRequest, HoldsToItsBounds) {
   EXPECT_TRUE(is_refused(with_keys("\"tools\":[{\"a\":" + repeat("[", 98) + repeat("]", 98) + "}]")));
 }
 
-TEST(ToolArguments, KeepTextThatIsNotJson) {
-  for (const char* text : {"", "  ", "{broken", "{'a':1}"}) {
-    const auto arguments = parse_tool_arguments(text);
-    ASSERT_TRUE(arguments);
-    EXPECT_EQ(arguments.value().text, text);
-    EXPECT_FALSE(arguments.value().json) << text;
+TEST(ChatRequest, KeepsArgumentsThatAreNotJson) {
+  for (const char* text : {"", "  ", "{broken", "{'a':1}", "[1]"}) {
+    const ChatRequest request = request_of(with_message(
+        R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":")" + std::string(text) + "\"}}]}"));
+    EXPECT_EQ(request.messages[0].tool_calls[0].arguments, text);
   }
-}
-
-TEST(ToolArguments, AreRefusedBeyondTheBoundsOfJson) {
-  const auto arguments = parse_tool_arguments(repeat("[", 101) + repeat("]", 101));
-  ASSERT_FALSE(arguments);
-  EXPECT_EQ(arguments.error().code, Code::kArgument);
 }
 
 TEST(WhiteSpace, IsWhatPythonStrips) {

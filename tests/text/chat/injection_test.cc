@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "text/chat/chat_request.h"
 #include "text/chat/chat_support.h"
 #include "text/chat/json_writer.h"
 #include "text/toy_tokenizer.h"
@@ -113,23 +112,18 @@ const std::vector<Slot>& slots() {
        }},
       {"argument key",
        [](ChatRequest& request, const std::string& text) {
-         request.messages[2].tool_calls[0].arguments =
-             parse_tool_arguments(spaced_json({JsonObject{{text, {std::string("x")}}}})).take_value();
+         request.messages[2].tool_calls[0].arguments = spaced_json({JsonObject{{text, {std::string("x")}}}});
        }},
       {"argument value",
        [](ChatRequest& request, const std::string& text) {
-         request.messages[2].tool_calls[0].arguments =
-             parse_tool_arguments(spaced_json({JsonObject{{"key", {text}}}})).take_value();
+         request.messages[2].tool_calls[0].arguments = spaced_json({JsonObject{{"key", {text}}}});
        }},
       {"nested argument value",
        [](ChatRequest& request, const std::string& text) {
-         request.messages[2].tool_calls[0].arguments =
-             parse_tool_arguments(spaced_json({JsonObject{{"key", {JsonArray{{text}}}}}})).take_value();
+         request.messages[2].tool_calls[0].arguments = spaced_json({JsonObject{{"key", {JsonArray{{text}}}}}});
        }},
       {"broken arguments",
-       [](ChatRequest& request, const std::string& text) {
-         request.messages[2].tool_calls[1].arguments = parse_tool_arguments("{" + text).take_value();
-       }},
+       [](ChatRequest& request, const std::string& text) { request.messages[2].tool_calls[1].arguments = "{" + text; }},
       {"tool result",
        [](ChatRequest& request, const std::string& text) { request.messages[3].content[0].text = text; }},
       {"tool of a result", [](ChatRequest& request, const std::string& text) { request.messages[4].tool = text; }},

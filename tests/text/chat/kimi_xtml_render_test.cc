@@ -2,6 +2,7 @@
 
 #include "text/chat/chat_support.h"
 #include "text/chat/kimi_xtml.h"
+#include "text/toy_tokenizer.h"
 
 namespace headrace {
 namespace {
@@ -213,8 +214,14 @@ TEST(KimiXtml, RefusesArgumentsThatAreNoObject) {
   for (const char* arguments : {"[1]", "5", "\\\"text\\\"", "true"}) {
     EXPECT_EQ(refusal(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":")" +
                       std::string(arguments) + "\"}}]}"),
-              "the arguments of a call of f are JSON, but not an object");
+              "the arguments of a tool call are JSON, but not an object");
   }
+}
+
+TEST(KimiXtml, RefusesArgumentsBeyondTheBoundsOfJson) {
+  const std::string deep = testing::repeat("[", 101) + testing::repeat("]", 101);
+  EXPECT_EQ(refusal(R"({"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":")" + deep + "\"}}]}"),
+            "the arguments of a tool call: JSON is nested deeper than is allowed");
 }
 
 const std::string kTwoCalls =

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "text/chat/chat_request.h"
 #include "text/chat/chat_support.h"
 #include "text/chat/json_writer.h"
 #include "text/chat/white_space.h"
@@ -29,10 +28,9 @@ ToolCall invented_call(Inventor& inventor) {
   ToolCall call;
   call.name = "f" + inventor.text();
   if (inventor.one_in(10)) {
-    call.arguments = parse_tool_arguments("{broken" + inventor.text()).take_value();
+    call.arguments = "{broken" + inventor.text();
   } else {
-    call.arguments.json = JsonValue{inventor.object(3)};
-    call.arguments.text = spaced_json(*call.arguments.json);
+    call.arguments = spaced_json({inventor.object(3)});
   }
   return call;
 }
@@ -64,7 +62,7 @@ ParsedMessage xtml_expectation(const ChatMessage& answer, bool thinking) {
   ParsedMessage message{.reasoning = "", .content = answer.content[0].text, .calls = {}, .is_finished = true};
   if (thinking && !is_blank(answer.reasoning)) message.reasoning = answer.reasoning;
   for (const ToolCall& call : answer.tool_calls) {
-    message.calls.push_back({"call_" + std::to_string(message.calls.size() + 1), call.name, call.arguments.text, true});
+    message.calls.push_back({"call_" + std::to_string(message.calls.size() + 1), call.name, call.arguments, true});
   }
   return message;
 }
@@ -72,7 +70,7 @@ ParsedMessage xtml_expectation(const ChatMessage& answer, bool thinking) {
 ParsedMessage k2_expectation(const ChatMessage& answer) {
   ParsedMessage message{.reasoning = "", .content = answer.content[0].text, .calls = {}, .is_finished = true};
   for (const ToolCall& call : answer.tool_calls) {
-    const std::string arguments(strip(call.arguments.text));
+    const std::string arguments(strip(call.arguments));
     message.calls.push_back(
         {"functions." + call.name + ":" + std::to_string(message.calls.size()), call.name, arguments, true});
   }
@@ -127,7 +125,7 @@ ChatMessage sent_back(const ParsedMessage& parsed) {
   message.content.push_back({parsed.content});
   message.reasoning = parsed.reasoning;
   for (const ParsedCall& call : parsed.calls) {
-    message.tool_calls.push_back({call.id, call.name, parse_tool_arguments(call.arguments).take_value()});
+    message.tool_calls.push_back({call.id, call.name, call.arguments});
   }
   return message;
 }
