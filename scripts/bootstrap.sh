@@ -20,6 +20,7 @@ readonly BUILD_PACKAGES=(
   "libxxhash-dev header:xxhash.h"
   "nlohmann-json3-dev header:nlohmann/json.hpp"
   "liburing-dev header:liburing.h"
+  "libedit-dev header:histedit.h"
   "libgtest-dev header:gtest/gtest.h"
   "libbenchmark-dev header:benchmark/benchmark.h"
   "python3 command:/usr/bin/python3"

@@ -21,7 +21,7 @@ LAYERS_OF_THE_PUBLIC_HEADER = {"api", "cli", "server", "tools"}
 
 # First part of an include of a third-party header, and the part of its CMake target that names the package.
 PACKAGES = {"fmt": "fmt::fmt", "CLI": "CLI11", "nlohmann": "nlohmann_json", "pcre2.h": "PCRE2", "xxhash.h": "XXHASH",
-            "liburing.h": "URING"}
+            "liburing.h": "URING", "histedit.h": "EDIT"}
 
 
 @dataclass(frozen=True)
