@@ -13,6 +13,7 @@
 #include "cli/json_text.h"
 #include "cli/open_model.h"
 #include "cli/perplexity.h"
+#include "cli/progress.h"
 #include "cli/streams.h"
 #include "cli/text_source.h"
 #include "headrace/headrace.hpp"

@@ -11,6 +11,7 @@
 #include "cli/json_text.h"
 #include "cli/model_path.h"
 #include "cli/open_model.h"
+#include "cli/progress.h"
 #include "cli/streams.h"
 #include "cli/text_source.h"
 #include "headrace/headrace.hpp"

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "cli/exit_status.h"
+#include "cli/progress.h"
 
 namespace headrace::cli {
 namespace {
@@ -18,6 +19,7 @@ void handle_interrupt(int) {
   if (headrace_session* session = target.exchange(nullptr)) {
     headrace_session_cancel(session);
   } else {
+    erase_progress();
     _exit(kCancelled);
   }
 }

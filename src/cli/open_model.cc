@@ -4,19 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/model_path.h"
+#include "cli/progress.h"
 #include "cli/streams.h"
 
 namespace headrace::cli {
 namespace {
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void log_line(void*, headrace_log_level level, const char* line, size_t bytes) {
   constexpr std::array kNames = {"error", "warning", "info", "debug"};
@@ -26,6 +22,11 @@ void log_line(void*, headrace_log_level level, const char* line, size_t bytes) {
 /// " (3.2 tokens/s)", or nothing where a counter is null.
 std::string per_second(const nlohmann::json& value) {
   return value.is_null() ? std::string() : fmt::format(" ({:.1f} tokens/s)", value.get<double>());
+}
+
+api::Model open_with_progress(const std::string& folder, const api::ModelOptions& options) {
+  const OpeningProgress progress(folder);
+  return api::Model(folder, options);
 }
 
 }  // namespace
@@ -52,9 +53,7 @@ api::ModelOptions model_options(const Settings& settings, size_t logits_rows) {
 
 api::Model open_model(const Settings& settings, size_t logits_rows) {
   const std::string folder = model_folder(settings.arguments.at(0));
-  if (stderr_is_terminal()) write_stderr(fmt::format("opening {} ...\r", folder));
-  api::Model model(folder, model_options(settings, logits_rows));
-  if (stderr_is_terminal()) write_stderr("\x1b[K");
+  api::Model model = open_with_progress(folder, model_options(settings, logits_rows));
   if (settings.budget_bytes == 0 || settings.budget_bytes == HEADRACE_BUDGET_FLOOR) {
     const auto plan = nlohmann::json::parse(model.plan_json());
     const char* origin =
@@ -62,23 +61,6 @@ api::Model open_model(const Settings& settings, size_t logits_rows) {
     tell(fmt::format("budget {} ({})", size_text(plan["budget_bytes"]), origin));
   }
   return model;
-}
-
-PromptProgress::PromptProgress() : start_s_(now_s()) {}
-
-api::Progress PromptProgress::callback() {
-  if (!stderr_is_terminal()) return nullptr;
-  return [this](size_t done_tokens, size_t total_tokens) {
-    show(done_tokens, total_tokens);
-    return true;
-  };
-}
-
-void PromptProgress::show(size_t done_tokens, size_t total_tokens) {
-  if (done_tokens == total_tokens) return write_stderr("\r\x1b[K");
-  const double tokens_per_s = static_cast<double>(done_tokens) / std::max(now_s() - start_s_, 1e-9);
-  write_stderr(
-      fmt::format("\rprompt: {} of {} tokens, {:.1f} tokens/s\x1b[K", done_tokens, total_tokens, tokens_per_s));
 }
 
 std::string statistics_line(const std::string& stats_json) {

@@ -15,19 +15,6 @@ api::ModelOptions model_options(const Settings& settings, size_t logits_rows);
 /// number. `logits_rows` as in headrace_model_options.
 api::Model open_model(const Settings& settings, size_t logits_rows);
 
-/// Shows on standard error, when that is a terminal, how far the reading of a prompt is.
-class PromptProgress {
- public:
-  PromptProgress();
-  /// For GenerateOptions and EvaluateOptions.
-  api::Progress callback();
-
- private:
-  void show(size_t done_tokens, size_t total_tokens);
-
-  double start_s_ = 0;
-};
-
 /// One line for a person out of the counters of headrace_session_stats_json.
 std::string statistics_line(const std::string& stats_json);
 

@@ -12,6 +12,8 @@
 #include <system_error>
 
 #include "cli/exit_status.h"
+#include "cli/progress.h"
+#include "cli/terminal_text.h"
 
 namespace headrace::cli {
 namespace {
@@ -61,6 +63,7 @@ std::string read_all(int descriptor, const std::string& name, size_t bytes_max) 
 }  // namespace
 
 void write_stdout(std::string_view bytes) {
+  if (stdout_is_terminal()) erase_progress();
   const int failure = write_all(STDOUT_FILENO, bytes);
   if (failure == EPIPE) throw ReaderGone();
   if (failure != 0) throw StreamError(fmt::format("standard output: {}", reason(failure)));
@@ -72,7 +75,9 @@ void write_stderr(std::string_view bytes) {
 }
 
 void tell(std::string_view text) {
-  write_stderr(fmt::format("headrace: {}\n", text));
+  erase_progress();
+  const std::string line = fmt::format("headrace: {}\n", text);
+  write_stderr(stderr_is_terminal() ? terminal_text(line) : line);
 }
 
 bool stdout_is_terminal() {

@@ -6,10 +6,11 @@
 namespace headrace::cli {
 
 // Standard streams and the files that the user names. Failures are StreamErrors with the system's reason; a standard
-// output that nobody reads any more is ReaderGone.
+// output that nobody reads any more is ReaderGone. Lines of progress (cli/progress.h) are erased before other text.
 
 void write_stdout(std::string_view bytes);
-/// A line for the person at the terminal: "headrace: <text>" on standard error. Never fails.
+/// A line for the person at the terminal: "headrace: <text>" on standard error. Names in it may come from files: they
+/// cannot drive a terminal. Never fails.
 void tell(std::string_view text);
 /// The same as it stands, for progress that overwrites itself.
 void write_stderr(std::string_view bytes);
