@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/answer_printer.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/json_text.h"
@@ -13,6 +15,7 @@
 #include "cli/open_model.h"
 #include "cli/progress.h"
 #include "cli/streams.h"
+#include "cli/terminal.h"
 #include "cli/text_source.h"
 #include "headrace/headrace.hpp"
 
@@ -87,15 +90,16 @@ ExitStatus run(const Settings& settings) {
   api::GenerateOptions options = generate_options(settings);
   PromptProgress progress;
   options.on_progress = progress.callback();
+  AnswerPrinter printer{Terminal(STDOUT_FILENO)};
   const api::Generation answer = session.generate(ids, options, [&](const headrace_piece& piece) {
-    if (!settings.json) write_stdout({piece.text, piece.text_bytes});
+    if (!settings.json) printer.content({piece.text, piece.text_bytes});
     return true;
   });
   const std::string stats = session.stats_json();
   if (settings.json) {
     write_stdout(result_json(answer, stats));
   } else {
-    if (stdout_is_terminal()) write_stdout("\n");
+    printer.finish();
     tell(statistics_line(stats));
   }
   write_stats_file(settings, stats);
