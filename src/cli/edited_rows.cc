@@ -83,6 +83,8 @@ class EditedRows::Editor {
   void add_function(const wchar_t* name, Callback function, std::initializer_list<const wchar_t*> keys);
   void begin_editing();
   int next_key(wchar_t& key);
+  /// The key, or one that only draws again where its text would make the row too long.
+  wchar_t bounded(wchar_t key);
   void fit_to_window();
   /// What a signal does to the row: a key in its place, or the end of the row (0).
   wchar_t key_for_signal(int number);
@@ -213,31 +215,30 @@ int EditedRows::Editor::next_key(wchar_t& key) {
   if (is_beginning_ || is_ending_) return 0;
   for (;;) {
     char32_t character = 0;
-    switch (keys_.next(signals_->descriptor(), character)) {
-      case KeyInput::Event::kEnd:
-        end_ = End::kHungUp;
-        return 0;
-      case KeyInput::Event::kWoken:
-        if (const int number = signals_->take()) {
-          if (number == SIGWINCH) {
-            fit_to_window();
-            continue;
-          }
-          key = key_for_signal(number);
-          return key == 0 ? -1 : 1;
-        }
-        continue;
-      case KeyInput::Event::kCharacter:
-        break;
+    const KeyInput::Event event = keys_.next(signals_->descriptor(), character);
+    if (event == KeyInput::Event::kEnd) {
+      end_ = End::kHungUp;
+      return 0;
     }
-    key = static_cast<wchar_t>(character);
-    if (is_pasting_) return 1;
-    const bool is_text = !sequence_.take(key) && key >= L' ' && key != L'\x7F';
-    if (!is_text || !is_full()) return 1;
-    tell_too_long();
-    key = kRedrawKey;
-    return 1;
+    if (event == KeyInput::Event::kCharacter) {
+      key = bounded(static_cast<wchar_t>(character));
+      return 1;
+    }
+    const int number = signals_->take();
+    if (number == SIGWINCH) fit_to_window();
+    if (number == 0 || number == SIGWINCH) continue;
+    key = key_for_signal(number);
+    return key == 0 ? -1 : 1;
   }
+}
+
+wchar_t EditedRows::Editor::bounded(wchar_t key) {
+  constexpr wchar_t kDelete = L'\x7F';
+  if (is_pasting_) return key;
+  const bool is_text = !sequence_.take(key) && key >= L' ' && key != kDelete;
+  if (!is_text || !is_full()) return key;
+  tell_too_long();
+  return kRedrawKey;
 }
 
 // A window that became narrower or wider has laid out the row anew, so that the library, which counts in the old
