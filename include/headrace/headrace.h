@@ -297,6 +297,15 @@ typedef int (*headrace_piece_callback)(void* user, const headrace_piece* piece);
 #define HEADRACE_STOP_STRINGS_MAX 16
 #define HEADRACE_STOP_STRING_BYTES_MAX 256
 
+/** Most logit biases of a call. */
+#define HEADRACE_LOGIT_BIASES_MAX 1024
+
+/** What is added to the logit of one token: -100 to 100, of which -100, like minus infinity, bans the token. */
+typedef struct headrace_logit_bias {
+  int32_t id;
+  double bias;
+} headrace_logit_bias;
+
 typedef struct headrace_generate_options {
   size_t struct_size;
   /** Most tokens to generate. 0: as many as the context holds. */
@@ -320,6 +329,21 @@ typedef struct headrace_generate_options {
   int32_t ignore_stop_ids;
   headrace_progress_callback on_progress; /**< While the prompt is read; NULL: none. */
   void* progress_user;
+  /** Logits above zero are divided by it and the others multiplied, once for every distinct token among the last
+   * `penalty_window` of the sequence, prompt included. 0.01 to 100; 0 and 1: off. This and the three below change
+   * logits in the order in which they stand here, before everything else; temperature 0 takes the greatest that
+   * results. */
+  double repetition_penalty;
+  /** Tokens that the repetition penalty looks back on; SIZE_MAX: all. 0: 256. */
+  size_t penalty_window;
+  /** A token that was generated n > 0 times by this call loses n times this, and once `presence_penalty`. Each is -2 to
+   * 2. */
+  double frequency_penalty;
+  double presence_penalty;
+  /** [logit_bias_count], each id once. When they ban every token that the model allows the call ends with
+   * HEADRACE_ARGUMENT; the sequence keeps what was generated until then. */
+  const headrace_logit_bias* logit_biases;
+  size_t logit_bias_count;
 } headrace_generate_options;
 
 /** How a generation went. */

@@ -143,6 +143,11 @@ struct GenerateOptions {
   std::vector<std::string> stops;
   bool ignore_stop_ids = false;
   Progress on_progress;
+  double repetition_penalty = 0;
+  size_t penalty_window = 0;
+  double frequency_penalty = 0;
+  double presence_penalty = 0;
+  std::vector<headrace_logit_bias> logit_biases;
 };
 
 /// A finished generation.
@@ -256,6 +261,12 @@ class Session {
     raw.ignore_stop_ids = options.ignore_stop_ids;
     raw.on_progress = options.on_progress ? &Call<OnPiece>::progress : nullptr;
     raw.progress_user = &call;
+    raw.repetition_penalty = options.repetition_penalty;
+    raw.penalty_window = options.penalty_window;
+    raw.frequency_penalty = options.frequency_penalty;
+    raw.presence_penalty = options.presence_penalty;
+    raw.logit_biases = options.logit_biases.data();
+    raw.logit_bias_count = options.logit_biases.size();
     return raw;
   }
 

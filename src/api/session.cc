@@ -56,14 +56,31 @@ Status evaluate(Session& session, std::span<const TokenId> ids, const headrace_e
   return session.evaluate(ids, wanted, on_token, on_progress);
 }
 
+Result<SamplingOptions> sampling_options(const headrace_generate_options& options) {
+  SamplingOptions result = {.temperature = options.temperature,
+                            .top_k = options.top_k,
+                            .top_p = options.top_p == 0 ? 1 : options.top_p,
+                            .min_p = options.min_p,
+                            .seed = options.seed,
+                            .frequency_penalty = options.frequency_penalty,
+                            .presence_penalty = options.presence_penalty};
+  if (options.repetition_penalty != 0) result.repetition_penalty = options.repetition_penalty;
+  if (options.penalty_window != 0) result.penalty_window = options.penalty_window;
+  TRY(check_array(options.logit_biases, options.logit_bias_count, "logit_biases"));
+  if (options.logit_bias_count > HEADRACE_LOGIT_BIASES_MAX) {
+    return error(Code::kArgument, "%zu logit biases; at most %d are allowed", options.logit_bias_count,
+                 HEADRACE_LOGIT_BIASES_MAX);
+  }
+  for (const headrace_logit_bias& bias : std::span(options.logit_biases, options.logit_bias_count)) {
+    result.logit_bias.push_back({bias.id, bias.bias});
+  }
+  return result;
+}
+
 Result<GenerateOptions> generate_options(const headrace_generate_options& options) {
   GenerateOptions result;
   result.tokens_max = options.tokens_max;
-  result.sampling = {.temperature = options.temperature,
-                     .top_k = options.top_k,
-                     .top_p = options.top_p == 0 ? 1 : options.top_p,
-                     .min_p = options.min_p,
-                     .seed = options.seed};
+  result.sampling = TRY(sampling_options(options));
   result.ignore_stop_ids = TRY(flag(options.ignore_stop_ids, "ignore_stop_ids"));
   TRY(check_array(options.stops, options.stop_count, "stops"));
   if (options.stop_count > HEADRACE_STOP_STRINGS_MAX) {
@@ -141,6 +158,7 @@ static_assert(static_cast<int>(headrace::Finish::kStop) == HEADRACE_FINISH_STOP)
 static_assert(static_cast<int>(headrace::Finish::kLength) == HEADRACE_FINISH_LENGTH);
 static_assert(static_cast<int>(headrace::Finish::kCancelled) == HEADRACE_FINISH_CANCELLED);
 static_assert(headrace::StopMatcher::kStringsMax == HEADRACE_STOP_STRINGS_MAX);
+static_assert(headrace::SamplingOptions::kBiasesMax == HEADRACE_LOGIT_BIASES_MAX);
 static_assert(headrace::StopMatcher::kStringBytesMax == HEADRACE_STOP_STRING_BYTES_MAX);
 
 headrace_status headrace_session_create(headrace_model* model, headrace_session** session, headrace_error* error) {

@@ -211,7 +211,7 @@ Result<Generation> Session::generate(std::span<const TokenId> prompt, const Gene
   const EngineTurn turn(engine_);
   TRY(turn.status());
   TRY(check_usable());
-  TRY(check_sampling(options.sampling));
+  TRY(check_sampling(options.sampling, engine_.info().vocabulary_size));
   TRY(check_new_ids(prompt));
   if (token_count_ + prompt.size() == 0) return error(Code::kArgument, "generation needs at least one token");
   const auto timed_on_piece = timed(on_piece, callbacks_s_);
@@ -265,7 +265,7 @@ Status Session::decode(Answer& answer, const GenerateOptions& options) {
   std::vector<TokenId>& ids = answer.result.ids;
   for (;;) {
     if (take_cancelled()) return error(Code::kCancelled, "cancelled by the caller");
-    const TokenId id = TRY(choose(options.sampling));
+    const TokenId id = TRY(choose(options.sampling, ids));
     if (ids.empty()) counters_.ttft_s = seconds_since(answer.start);
     ids.push_back(id);
     ++counters_.tokens;
@@ -291,9 +291,10 @@ Status Session::decode(Answer& answer, const GenerateOptions& options) {
   }
 }
 
-Result<TokenId> Session::choose(const SamplingOptions& options) {
-  auto chosen = sample_token(memory_.logits.row(0), options, token_count_, memory_.candidates.row(0));
-  if (!chosen) needs_reset_ = true;
+Result<TokenId> Session::choose(const SamplingOptions& options, std::span<const TokenId> generated) {
+  const SamplingPlace place = {.position = token_count_, .sequence = ids(), .generated = generated};
+  auto chosen = sample_token(memory_.logits.row(0), options, place, memory_.candidates.row(0));
+  if (!chosen && chosen.error().code != Code::kArgument) needs_reset_ = true;
   return chosen;
 }
 

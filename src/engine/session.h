@@ -80,7 +80,8 @@ class Session {
   Status evaluate(std::span<const TokenId> ids, const EvaluateOptions& options, OnToken on_token,
                   OnProgress on_progress);
 
-  /// Appends `prompt` and continues it. Cancelling is no error.
+  /// Appends `prompt` and continues it. Cancelling is no error. kArgument before any work when prompt or options are
+  /// impossible; also on the way when the biases leave no token to choose, and then what was generated stays.
   Result<Generation> generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
                               OnProgress on_progress);
 
@@ -105,7 +106,7 @@ class Session {
   Status evaluate_all(const EvaluateOptions& options, OnToken on_token, OnProgress on_progress);
   Status evaluate_chunk(size_t first, size_t count, const EvaluateOptions& options, OnToken on_token);
   Status decode(Answer& answer, const GenerateOptions& options);
-  Result<TokenId> choose(const SamplingOptions& options);
+  Result<TokenId> choose(const SamplingOptions& options, std::span<const TokenId> generated);
   bool is_stop_id(TokenId id, const GenerateOptions& options) const;
 
   Engine& engine_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -279,6 +280,24 @@ TEST_F(Api, OptionsOutOfRangeAreRefusedByName) {
   options.ignore_stop_ids = 7;
   refused(options, "ignore_stop_ids");
   options = generate_options(1);
+  options.repetition_penalty = -1;
+  refused(options, "repetition_penalty");
+  options = generate_options(1);
+  options.frequency_penalty = 3;
+  refused(options, "frequency_penalty");
+  options = generate_options(1);
+  options.presence_penalty = NAN;
+  refused(options, "presence_penalty");
+  options = generate_options(1);
+  options.logit_bias_count = 1;
+  refused(options, "logit_biases");
+  options.logit_bias_count = SIZE_MAX;
+  const headrace_logit_bias biases[] = {{4352, 1}};
+  options.logit_biases = biases;
+  refused(options, "logit biases");
+  options.logit_bias_count = 1;
+  refused(options, "4352");
+  options = generate_options(1);
   options.stop_count = 1;
   refused(options, "stops");
   options.stop_count = SIZE_MAX;
@@ -287,6 +306,33 @@ TEST_F(Api, OptionsOutOfRangeAreRefusedByName) {
   refused(options, "stop strings");
   options.stop_count = 1;
   refused(options, "stop string");
+}
+
+TEST_F(Api, PenaltiesAndBiasesReachTheSampler) {
+  const std::vector<int32_t> prompt = {483, 502, 258, 386};
+  const std::vector<int32_t> plain = generate(prompt, generate_options(12)).ids;
+  // A ban of the first token, and what repeats in a long answer.
+  ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
+  headrace_generate_options options = generate_options(12);
+  const headrace_logit_bias ban[] = {{plain[0], -HUGE_VAL}};
+  options.logit_biases = ban;
+  options.logit_bias_count = 1;
+  const std::vector<int32_t> banned = generate(prompt, options).ids;
+  EXPECT_EQ(std::ranges::count(banned, plain[0]), 0);
+  for (const int which : {0, 1, 2}) {
+    ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
+    options = generate_options(60);
+    options.ignore_stop_ids = 1;
+    const auto without = generate(prompt, options).ids;
+    ASSERT_EQ(headrace_session_reset(session_, nullptr), HEADRACE_OK);
+    if (which == 0) options.repetition_penalty = 100;
+    if (which == 1) options.frequency_penalty = 2;
+    if (which == 2) options.presence_penalty = 2;
+    const auto with = generate(prompt, options).ids;
+    EXPECT_NE(with, without) << which;
+    if (which > 0) continue;
+    EXPECT_EQ(std::set<int32_t>(with.begin(), with.end()).size(), with.size());
+  }
 }
 
 TEST_F(Api, NullHandlesAndPlacesAreRefused) {

@@ -18,7 +18,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Result<int32_t> sample(const std::vector<float>& logits, const SamplingOptions& options, uint64_t position = 0) {
   std::vector<SampleCandidate> scratch(logits.size());
-  return sample_token(logits, options, position, scratch);
+  return sample_token(logits, options, {.position = position}, scratch);
 }
 
 /// Ids that `draws` draws bring.
@@ -176,12 +176,12 @@ TEST(Sampler, OptionsOutOfRangeAreRefusedByName) {
       {{.min_p = nan}, "min_p"},
   };
   for (const auto& [options, name] : cases) {
-    const Status status = check_sampling(options);
+    const Status status = check_sampling(options, 16);
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().code, Code::kArgument);
     EXPECT_NE(status.error().message.find(name), std::string::npos) << status.error().message;
   }
-  EXPECT_TRUE(check_sampling({.temperature = 0.8, .top_k = 5, .top_p = 0, .min_p = 1}));
+  EXPECT_TRUE(check_sampling({.temperature = 0.8, .top_k = 5, .top_p = 0, .min_p = 1}, 16));
 }
 
 // Computed with Python's integers from the published definition of SplitMix64.
@@ -214,7 +214,7 @@ TEST(Sampler, ALargeVocabularyWithoutTopKTakesOnePass) {
                                    {.temperature = 100, .top_p = 0.999},
                                    {.temperature = 0.8, .top_k = 100000}};
   const auto start = std::chrono::steady_clock::now();
-  for (const SamplingOptions& options : cases) ASSERT_TRUE(sample_token(logits, options, 0, scratch));
+  for (const SamplingOptions& options : cases) ASSERT_TRUE(sample_token(logits, options, {}, scratch));
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
 }
 

@@ -186,6 +186,41 @@ TEST(Session, BadOptionsAreRefusedBeforeAnyWork) {
   EXPECT_EQ(session->token_count(), 0u);
 }
 
+TEST(Session, PenaltiesSeeThePromptAndTheAnswerEachAsTheyAreDefined) {
+  FakeScript script;
+  script.fill_logits = [](std::span<const TokenId>, std::span<float> logits) {
+    for (size_t id = 0; id < logits.size(); ++id) logits[id] = static_cast<float>(logits.size() - id);  // 16, 15, ...
+  };
+  const auto engine = fake_engine(script);
+  const auto run = [&](const SamplingOptions& sampling) {
+    const auto session = engine->create_session().take_value();
+    return generate(*session, {0, 1}, {.tokens_max = 4, .sampling = sampling}).value().ids;
+  };
+  EXPECT_EQ(run({}), (Ids{0, 0, 0, 0}));
+  // Both tokens of the prompt count for repetition: 8, 7.5, 14, 13, ...
+  EXPECT_EQ(run({.repetition_penalty = 2}), (Ids{2, 3, 4, 5}));
+  EXPECT_EQ(run({.repetition_penalty = 2, .penalty_window = 1}), (Ids{0, 1, 0, 1}));
+  // The prompt does not count for the others.
+  EXPECT_EQ(run({.presence_penalty = 1.5}), (Ids{0, 1, 0, 0}));
+  EXPECT_EQ(run({.frequency_penalty = 1.5}), (Ids{0, 1, 0, 2}));
+  EXPECT_EQ(run({.logit_bias = {{0, -100}, {5, 10}}}), (Ids{5, 5, 5, 5}));
+}
+
+TEST(Session, BiasesThatLeaveNothingEndTheCallButNotTheSession) {
+  FakeScript script;
+  script.vocabulary = 2;
+  const auto engine = fake_engine(script);
+  const auto session = engine->create_session().take_value();
+  GenerateOptions options;
+  options.sampling.logit_bias = {{0, -100}, {1, -100}};
+  const auto refused = generate(*session, {1}, options);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kArgument);
+  EXPECT_EQ(generate(*session, {}, {.tokens_max = 2}).value().ids, (Ids{0, 1}));
+  options.sampling.logit_bias = {{2, 0}};
+  EXPECT_EQ(generate(*session, {1}, options).error().code, Code::kArgument);
+}
+
 TEST(Session, PromptsPassThroughInChunks) {
   FakeScript script;
   const auto engine = fake_engine(script, {}, {.prefill_chunk_tokens = 4});
