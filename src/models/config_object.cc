@@ -59,6 +59,10 @@ bool ConfigObject::has_object(const char* name) const {
   return found != json_->end() && found->is_object();
 }
 
+std::string ConfigObject::canonical_text() const {
+  return json_->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 Result<ConfigObject> ConfigObject::object(const char* name) const {
   const auto found = json_->find(name);
   if (found == json_->end()) return error(Code::kFormat, "%s: \"%s\" is missing", path_.c_str(), name);

@@ -49,6 +49,9 @@ class ConfigObject {
   /// Token ids: absent, one integer, or a list of them.
   Result<std::vector<int32_t>> token_ids(Names names) const;
 
+  /// The whole object as JSON without spaces, keys sorted: the same for texts that mean the same.
+  std::string canonical_text() const;
+
   const std::string& path() const { return path_; }
 
  private:

@@ -62,6 +62,20 @@ void KdaState::reset() {
   for (size_t row = 0; row < history.rows(); ++row) std::ranges::fill(history.row(row), 0.0f);
 }
 
+uint64_t KdaState::stored_bytes(const KdaShape& shape) {
+  return uint64_t{shape.width()} * (shape.head_dim + 3 * kHistoryTokens) * sizeof(float);
+}
+
+Status KdaState::visit(PieceVisitor visitor) {
+  TRY(visit_rows(memory.view(), visitor));
+  return visit_rows(history.view(), visitor);
+}
+
+void KdaState::copy_from(const KdaState& other) {
+  copy_rows(other.memory.view(), memory.view());
+  copy_rows(other.history.view(), history.view());
+}
+
 Result<KdaLayer::Scratch> KdaLayer::Scratch::allocate(Budget& budget, const KdaShape& shape, size_t tokens,
                                                       size_t threads) {
   Scratch scratch;

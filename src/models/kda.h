@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "models/compute.h"
+#include "models/state_pieces.h"
 #include "models/tensor_loader.h"
 
 namespace headrace {
@@ -34,6 +35,11 @@ struct KdaState {
   /// What `allocate` takes of the budget.
   static size_t memory_bytes(const KdaShape& shape);
   void reset();
+
+  static uint64_t stored_bytes(const KdaShape& shape);
+  /// Memory, then history.
+  Status visit(PieceVisitor visitor);
+  void copy_from(const KdaState& other);
 };
 
 /// Kimi Delta Attention (spec 5). Each head runs its exact recurrence over the chunk, so that chunking changes nothing.

@@ -15,6 +15,18 @@ size_t MlaState::memory_bytes(const MlaShape& shape, size_t capacity_tokens) {
   return Matrix<float>::memory_bytes(capacity_tokens, shape.cache_dim());
 }
 
+uint64_t MlaState::stored_bytes(const MlaShape& shape, size_t tokens) {
+  return uint64_t{tokens} * shape.cache_dim() * sizeof(float);
+}
+
+Status MlaState::visit(size_t tokens, PieceVisitor visitor) {
+  return visit_rows(cache.view().row_range(0, tokens), visitor);
+}
+
+void MlaState::copy_from(const MlaState& other, size_t tokens) {
+  copy_rows(other.cache.view().row_range(0, tokens), cache.view().row_range(0, tokens));
+}
+
 Result<MlaLayer::Scratch> MlaLayer::Scratch::allocate(Budget& budget, const MlaShape& shape, size_t tokens,
                                                       size_t threads) {
   const auto matrix = [&](size_t rows, size_t cols) {

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "models/compute.h"
+#include "models/state_pieces.h"
 #include "models/tensor_loader.h"
 
 namespace headrace {
@@ -33,6 +34,11 @@ struct MlaState {
   static Result<MlaState> allocate(Budget& budget, const MlaShape& shape, size_t capacity_tokens);
   /// What `allocate` takes of the budget.
   static size_t memory_bytes(const MlaShape& shape, size_t capacity_tokens);
+
+  static uint64_t stored_bytes(const MlaShape& shape, size_t tokens);
+  /// Rows of the first `tokens` tokens.
+  Status visit(size_t tokens, PieceVisitor visitor);
+  void copy_from(const MlaState& other, size_t tokens);
 };
 
 /// MLA in its absorbed form (spec 6), the only path: prefill, decode and restored sessions give the same bits.

@@ -17,6 +17,8 @@
 #include "io/file.h"
 #include "io/read_queue.h"
 #include "kernels/kernels.h"
+#include "models/fingerprint.h"
+#include "models/state_pieces.h"
 #include "weights/trunk.h"
 
 namespace headrace {
@@ -48,6 +50,12 @@ struct ModelInfo {
   std::vector<std::string> layer_kinds;
 };
 
+/// The two kinds of bytes that a state consists of.
+enum class StatePart : uint8_t {
+  kRecurrent,   ///< Changed by every token, and of one size: to go back, a copy must have been kept.
+  kPositional,  ///< Rows of each token, never changed later: to go back, the last rows are forgotten.
+};
+
 /// Attention state of one sequence. Owned by a session; used by one thread at a time.
 class SequenceState {
  public:
@@ -58,6 +66,17 @@ class SequenceState {
   virtual size_t memory_bytes() const = 0;
   /// Back to the empty sequence.
   virtual void reset() = 0;
+
+  /// Bytes of a part after `tokens` tokens.
+  virtual uint64_t part_bytes(StatePart part, size_t tokens) const = 0;
+  /// Hands out the bytes of a part after `tokens` tokens (at most the capacity), piece by piece, in place: float32,
+  /// little-endian, in an order that depends on the model and `tokens` only, not on capacity, threads or instruction
+  /// set. How it is cut into pieces may differ; each holds whole numbers.
+  virtual Status visit(StatePart part, size_t tokens, PieceVisitor visitor) = 0;
+  /// Says that the state is that after `tokens` tokens (at most the capacity), because both parts are.
+  virtual void set_position(size_t tokens) = 0;
+  /// Becomes a copy of another state of the same model, whose tokens fit this one.
+  virtual void copy_from(const SequenceState& other) = 0;
 };
 
 /// The experts of one token in one layer, ascending by id, with their weights in the combination.
@@ -134,6 +153,11 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelInfo& info() const = 0;
+  /// Tells models apart whose states do not fit each other. Covers the configuration; names, types, shapes and order of
+  /// the trunk's tensors; layout and count of the experts'; the numbers of the small tensors, which are read when a
+  /// model is opened (norms, biases, convolutions, decays). Not the numbers of the large matrices: reading them all
+  /// would take as long as the drive needs for the model. So two models that differ in those alone are not told apart.
+  virtual Hash128 fingerprint() const = 0;
 
   virtual ModelNeeds needs() const = 0;
   /// Bytes that passes of up to `chunk_tokens` tokens take for their intermediate results.

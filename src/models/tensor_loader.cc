@@ -7,7 +7,16 @@ Status TensorLoader::count(const std::string& name) {
   if (!info) return error(Code::kFormat, "%s is missing", full_name(name).c_str());
   element_count_ += info->shape.element_count();
   stored_bytes_ += info->range.size;
+  hasher_.add(name);
+  hasher_.add(std::string_view(dtype_name(info->dtype)));
+  hasher_.add(uint64_t{info->shape.rank});
+  for (size_t i = 0; i < info->shape.rank; ++i) hasher_.add(info->shape.dims[i]);
   return {};
+}
+
+std::vector<float> TensorLoader::hashed(std::vector<float> numbers) {
+  hasher_.add(std::as_bytes(std::span(numbers)));
+  return numbers;
 }
 
 Result<TrunkMatrix> TensorLoader::matrix(const std::string& name, size_t rows, size_t cols) {
@@ -28,13 +37,13 @@ Result<TrunkMatrix> TensorLoader::row_table(const std::string& name, size_t rows
 Result<std::vector<float>> TensorLoader::vector(const std::string& name, size_t element_count) {
   TRY(count(name));
   reservations_.push_back(TRY(budget_.reserve(element_count * sizeof(float), "norms, biases and other small tensors")));
-  return trunk_.read_vector(full_name(name), element_count);
+  return hashed(TRY(trunk_.read_vector(full_name(name), element_count)));
 }
 
 Result<std::vector<float>> TensorLoader::vector_prefix(const std::string& name, size_t element_count) {
   TRY(count(name));
   reservations_.push_back(TRY(budget_.reserve(element_count * sizeof(float), "norms, biases and other small tensors")));
-  return trunk_.read_vector_prefix(full_name(name), element_count);
+  return hashed(TRY(trunk_.read_vector_prefix(full_name(name), element_count)));
 }
 
 Status TensorLoader::skip(const std::string& name, size_t element_count) {

@@ -6,6 +6,7 @@
 
 #include "base/budget.h"
 #include "base/result.h"
+#include "models/fingerprint.h"
 #include "weights/checkpoint.h"
 #include "weights/trunk.h"
 
@@ -31,6 +32,9 @@ class TensorLoader {
   /// mixer).
   Status skip(const std::string& name, size_t count);
 
+  /// Of all that was claimed so far: names, types and shapes in order, and the numbers of the small tensors.
+  Hash128 digest() const { return hasher_.digest(); }
+
   std::string full_name(const std::string& name) const { return prefix_ + name; }
   uint64_t element_count() const { return element_count_; }
   uint64_t stored_bytes() const { return stored_bytes_; }
@@ -39,6 +43,7 @@ class TensorLoader {
 
  private:
   Status count(const std::string& name);
+  std::vector<float> hashed(std::vector<float> numbers);
 
   Checkpoint& checkpoint_;
   Trunk& trunk_;
@@ -47,6 +52,7 @@ class TensorLoader {
   uint64_t element_count_ = 0;
   uint64_t stored_bytes_ = 0;
   std::vector<Reservation> reservations_;
+  Hasher hasher_;
 };
 
 }  // namespace headrace

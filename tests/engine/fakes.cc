@@ -5,19 +5,58 @@
 namespace headrace::test {
 namespace {
 
+/// Its positional part are the ids, its recurrent part a hash of them, which every pass checks: a state whose parts do
+/// not fit each other ends the program.
 class FakeState : public SequenceState {
  public:
-  FakeState(size_t capacity, Reservation memory) : capacity_(capacity), memory_(std::move(memory)) {}
-  size_t position() const override { return ids.size(); }
-  size_t capacity_tokens() const override { return capacity_; }
+  FakeState(size_t capacity, size_t recurrent_numbers, Reservation memory)
+      : memory_(std::move(memory)), ids_(capacity), recurrent_(std::max<size_t>(recurrent_numbers, 1)) {
+    reset();
+  }
+  size_t position() const override { return position_; }
+  size_t capacity_tokens() const override { return ids_.size(); }
   size_t memory_bytes() const override { return memory_.bytes(); }
-  void reset() override { ids.clear(); }
+  void reset() override {
+    position_ = 0;
+    recurrent_.assign(recurrent_.size(), 1);
+  }
+  uint64_t part_bytes(StatePart part, size_t tokens) const override {
+    return 4 * (part == StatePart::kRecurrent ? recurrent_.size() : tokens);
+  }
+  Status visit(StatePart part, size_t tokens, PieceVisitor visitor) override {
+    if (part == StatePart::kRecurrent) return visitor(std::as_writable_bytes(std::span(recurrent_)));
+    return visitor(std::as_writable_bytes(std::span(ids_).first(tokens)));
+  }
+  void set_position(size_t tokens) override { position_ = tokens; }
+  void copy_from(const SequenceState& other) override {
+    const auto& from = static_cast<const FakeState&>(other);
+    std::ranges::copy(from.ids(), ids_.begin());
+    recurrent_ = from.recurrent_;
+    position_ = from.position_;
+  }
 
-  std::vector<TokenId> ids;
+  std::span<const TokenId> ids() const { return std::span(ids_).first(position_); }
+  void add(TokenId id) {
+    ENSURE(position_ < ids_.size());
+    ids_[position_++] = id;
+    for (uint32_t& number : recurrent_) number = next(number, id);
+  }
+  void check() const {
+    uint32_t hash = 1;
+    for (const TokenId id : ids()) hash = next(hash, id);
+    ENSURE(std::ranges::count(recurrent_, hash) == static_cast<std::ptrdiff_t>(recurrent_.size()));
+  }
 
  private:
-  size_t capacity_;
+  /// Bits of a finite float.
+  static uint32_t next(uint32_t hash, TokenId id) {
+    return (hash * 2654435761u + static_cast<uint32_t>(id) + 1) & 0x3fffffffu;
+  }
+
   Reservation memory_;
+  size_t position_ = 0;
+  std::vector<TokenId> ids_;
+  std::vector<uint32_t> recurrent_;
 };
 
 class FakeModel : public Model {
@@ -30,6 +69,7 @@ class FakeModel : public Model {
   }
 
   const ModelInfo& info() const override { return info_; }
+  Hash128 fingerprint() const override { return script_.fingerprint; }
   ModelNeeds needs() const override {
     return {.pin_order = script_.pin_order,
             .ring_bytes = script_.ring_bytes,
@@ -49,7 +89,8 @@ class FakeModel : public Model {
   bool is_locked() const override { return script_.is_locked; }
   Result<std::unique_ptr<SequenceState>> create_state(size_t capacity_tokens) override {
     Reservation memory = TRY(budget_.reserve(state_memory_bytes(capacity_tokens), "fake state"));
-    return std::unique_ptr<SequenceState>(std::make_unique<FakeState>(capacity_tokens, std::move(memory)));
+    return std::unique_ptr<SequenceState>(
+        std::make_unique<FakeState>(capacity_tokens, script_.recurrent_numbers, std::move(memory)));
   }
 
   Status forward(SequenceState& sequence, std::span<const TokenId> ids, const ForwardOutput& output) override;
@@ -127,15 +168,15 @@ Status FakeModel::forward(SequenceState& sequence, std::span<const TokenId> ids,
   script_.chunk_sizes.push_back(ids.size());
   script_.arranged_as.push_back(arrangement_);
   auto& state = static_cast<FakeState&>(sequence);
-  ENSURE(state.ids.size() + ids.size() <= state.capacity_tokens());
+  state.check();
   if (output.routing) output.routing->clear();
   for (size_t i = 0; i < ids.size(); ++i) {
-    state.ids.push_back(ids[i]);
+    state.add(ids[i]);
     if (output.routing) {
       output.routing->push_back({{.layer = 1, .experts = {static_cast<uint32_t>(ids[i])}, .weights = {1}}});
     }
     if (i + output.logits.rows() >= ids.size()) {
-      fill(state.ids, output.logits.row(i + output.logits.rows() - ids.size()));
+      fill(state.ids(), output.logits.row(i + output.logits.rows() - ids.size()));
     }
   }
   return {};

@@ -18,6 +18,9 @@ struct FakeScript {
   std::vector<TokenId> stop_ids;
   /// Logits after a sequence; by default the id after the last one (modulo the vocabulary) wins.
   std::function<void(std::span<const TokenId> sequence, std::span<float> logits)> fill_logits;
+  Hash128 fingerprint = {1, 2};
+  /// Numbers of the recurrent part of a state.
+  size_t recurrent_numbers = 2;
   /// Fails this forward pass, counted from 0 over all models.
   size_t fail_pass = SIZE_MAX;
   Error failure = {Code::kIo, "the drive is gone"};

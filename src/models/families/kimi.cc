@@ -26,9 +26,46 @@ class KimiState : public SequenceState {
       // MLA rows are written before they are read.
     }
   }
+  uint64_t part_bytes(StatePart part, size_t tokens) const override {
+    uint64_t bytes = 0;
+    for (const auto& layer : layers_) {
+      const bool is_kda = std::holds_alternative<KdaState>(layer);
+      if (is_kda != (part == StatePart::kRecurrent)) continue;
+      bytes += is_kda ? KdaState::stored_bytes(config_.kda) : MlaState::stored_bytes(config_.mla, tokens);
+    }
+    return bytes;
+  }
+  Status visit(StatePart part, size_t tokens, PieceVisitor visitor) override {
+    ENSURE(tokens <= capacity_tokens_);
+    for (auto& layer : layers_) {
+      auto* kda = std::get_if<KdaState>(&layer);
+      if (kda && part == StatePart::kRecurrent) TRY(kda->visit(visitor));
+      if (!kda && part == StatePart::kPositional) TRY(std::get<MlaState>(layer).visit(tokens, visitor));
+    }
+    return {};
+  }
+  void set_position(size_t tokens) override {
+    ENSURE(tokens <= capacity_tokens_);
+    position_ = tokens;
+  }
+  void copy_from(const SequenceState& sequence) override {
+    const auto& other = static_cast<const KimiState&>(sequence);
+    ENSURE(other.layers_.size() == layers_.size() && other.position_ <= capacity_tokens_);
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      if (auto* kda = std::get_if<KdaState>(&layers_[i])) {
+        kda->copy_from(std::get<KdaState>(other.layers_[i]));
+      } else {
+        std::get<MlaState>(layers_[i]).copy_from(std::get<MlaState>(other.layers_[i]), other.position_);
+      }
+    }
+    position_ = other.position_;
+  }
 
  private:
   friend class KimiModel;
+  explicit KimiState(const KimiConfig& config) : config_(config) {}
+
+  const KimiConfig& config_;  // Of the model, which outlives its states.
   size_t position_ = 0;
   size_t capacity_tokens_ = 0;
   size_t memory_bytes_ = 0;
@@ -63,6 +100,7 @@ class KimiModel : public Model {
   static Result<std::unique_ptr<Model>> open(const ModelSource& source);
 
   const ModelInfo& info() const override { return info_; }
+  Hash128 fingerprint() const override { return fingerprint_; }
   ModelNeeds needs() const override;
   Result<size_t> scratch_bytes(size_t chunk_tokens) const override;
   size_t state_memory_bytes(size_t tokens) const override;
@@ -81,7 +119,8 @@ class KimiModel : public Model {
         trunk_(*checkpoint_, source.resources.budget, source.resources.queue, source.options.row_block_bytes_max) {}
 
   bool reads_directly() const;
-  Status load_tensors();
+  Status load_tensors(const ConfigObject& config);
+  Hash128 find_fingerprint(const ConfigObject& config, const TensorLoader& loader) const;
   Result<KimiLayer> load_layer(TensorLoader& loader, size_t index, uint32_t moe_index);
   Status load_experts();
   Status check_all_claimed();
@@ -104,6 +143,7 @@ class KimiModel : public Model {
   KimiConfig config_;
   const EvictionPolicyKind* policy_ = &default_eviction_policy();
   ModelInfo info_;
+  Hash128 fingerprint_;
   std::unique_ptr<Checkpoint> checkpoint_;  // Its address is known to trunk, catalog and cache.
   Trunk trunk_;
   std::optional<ExpertCatalog> catalog_;
@@ -139,7 +179,7 @@ Result<std::unique_ptr<Model>> KimiModel::open(const ModelSource& source) {
                               "dropping its pages behind us",
                               source.folder.c_str());
   }
-  TRY(model->load_tensors());
+  TRY(model->load_tensors(source.config));
   return std::unique_ptr<Model>(std::move(model));
 }
 
@@ -150,7 +190,7 @@ bool KimiModel::reads_directly() const {
   return true;
 }
 
-Status KimiModel::load_tensors() {
+Status KimiModel::load_tensors(const ConfigObject& config) {
   TensorLoader loader(*checkpoint_, trunk_, resources_.budget, config_.tensor_prefix);
   embedding_ = TRY(loader.row_table("model.embed_tokens.weight", config_.vocabulary_size, config_.hidden));
   uint32_t moe_index = 0;
@@ -170,7 +210,21 @@ Status KimiModel::load_tensors() {
   if (moe_index > 0) TRY(load_experts());
   TRY(check_all_claimed());
   describe(loader);
+  fingerprint_ = find_fingerprint(config, loader);
   return {};
+}
+
+Hash128 KimiModel::find_fingerprint(const ConfigObject& config, const TensorLoader& loader) const {
+  Hasher hasher;
+  hasher.add(info_.family);
+  hasher.add(config.canonical_text());
+  const Hash128 trunk = loader.digest();
+  for (const uint64_t number : {trunk.low, trunk.high, uint64_t{info_.tensor_count}, info_.checkpoint_bytes}) {
+    hasher.add(number);
+  }
+  hasher.add(info_.expert_format);
+  hasher.add(info_.expert_bytes);
+  return hasher.digest();
 }
 
 Result<KimiLayer> KimiModel::load_layer(TensorLoader& loader, size_t index, uint32_t moe_index) {
@@ -373,7 +427,7 @@ size_t KimiModel::state_memory_bytes(size_t tokens) const {
 }
 
 Result<std::unique_ptr<SequenceState>> KimiModel::create_state(size_t capacity_tokens) {
-  auto state = std::make_unique<KimiState>();
+  std::unique_ptr<KimiState> state(new KimiState(config_));
   const size_t used_before = resources_.budget.used_bytes();
   bool any_mla = false;
   for (const bool is_kda : config_.layer_is_kda) {
