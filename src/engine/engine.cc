@@ -238,6 +238,7 @@ Status Engine::load() {
   TRY(carry_out(plan_));
   spare_memory_ = TRY(allocate_session_memory());
   session_count_ = 1;
+  snapshot_slot_bytes_ = SnapshotStore::slot_bytes(*spare_memory_->state, info().vocabulary_size);
   reads_at_load_ = queue_->counters();
   return {};
 }
@@ -302,9 +303,9 @@ Status Engine::adopt_pending_budget() {
 Status Engine::apply_pending_budget() {
   const size_t budget_bytes = pending_budget_bytes_.exchange(0, std::memory_order_relaxed);
   if (budget_bytes == 0) return {};
-  const MemoryPlan plan = plan_memory(needs_, budget_bytes);
-  if (!plan.fits()) return below_floor(budget_bytes);  // Sessions were added meanwhile.
-  return carry_out(plan);
+  if (budget_bytes < floor_bytes()) return below_floor(budget_bytes);  // Sessions were added meanwhile.
+  trim_snapshots(needs_, budget_bytes);
+  return carry_out(plan_memory(needs_, budget_bytes));
 }
 
 Status Engine::arrange_for_prompt(size_t tokens) {
@@ -338,9 +339,17 @@ void Engine::find_stop_ids() {
 Result<std::unique_ptr<Session>> Engine::create_session() {
   const EngineTurn turn(*this);
   TRY(turn.status());
+  return make_session();
+}
+
+Result<std::unique_ptr<Session>> Engine::make_session() {
   TRY(apply_pending_budget());  // While it is known to be above the floor.
+  // What snapshots of a session that ended had, slots and layers have from now on.
+  if (plan_.snapshot_bytes > needs_.snapshot_bytes) TRY(carry_out(plan_memory(needs_, plan_.budget_bytes)));
   SessionMemory memory = TRY(take_session_memory());
-  return std::unique_ptr<Session>(new Session(*this, std::move(memory)));
+  std::unique_ptr<Session> session(new Session(*this, std::move(memory)));
+  snapshot_stores_.push_back(&session->snapshots_);
+  return session;
 }
 
 Result<SessionMemory> Engine::take_session_memory() {
@@ -351,11 +360,15 @@ Result<SessionMemory> Engine::take_session_memory() {
   }
   MemoryNeeds needs = needs_;
   needs.session_bytes = (session_count_ + 1) * session_bytes();
-  const MemoryPlan plan = plan_memory(needs, plan_.budget_bytes);
-  if (!plan.fits()) {
+  needs.snapshot_bytes = 0;
+  const size_t floor_bytes = plan_memory(needs, 0).floor_bytes;
+  if (plan_.budget_bytes < floor_bytes) {
     return error(Code::kBudget, "a budget of %s does not hold %zu sessions: it would take %s",
-                 bytes_text(plan_.budget_bytes).c_str(), session_count_ + 1, bytes_text(plan.floor_bytes).c_str());
+                 bytes_text(plan_.budget_bytes).c_str(), session_count_ + 1, bytes_text(floor_bytes).c_str());
   }
+  trim_snapshots(needs, plan_.budget_bytes);
+  needs_.snapshot_bytes = needs.snapshot_bytes;
+  const MemoryPlan plan = plan_memory(needs, plan_.budget_bytes);
   TRY(arrange(plan.arrangement));
   SessionMemory memory = TRY(allocate_session_memory());
   ++session_count_;
@@ -375,8 +388,11 @@ Result<SessionMemory> Engine::allocate_session_memory() {
   return memory;
 }
 
-void Engine::give_back(SessionMemory memory) {
+void Engine::give_back(SessionMemory memory, SnapshotStore& snapshots) {
   const EngineTurn turn(*this);  // Waits for a change of the budget.
+  snapshots.shrink(0);
+  std::erase(snapshot_stores_, &snapshots);
+  needs_.snapshot_bytes = snapshot_slot_count() * snapshot_slot_bytes_;
   if (session_count_ == 1) {
     memory.state->reset();
     spare_memory_ = std::move(memory);
@@ -385,7 +401,49 @@ void Engine::give_back(SessionMemory memory) {
   // There are others: freed here, for slots and layers when the budget is divided the next time.
   --session_count_;
   needs_.session_bytes = session_count_ * session_bytes();
-  floor_bytes_.store(plan_memory(needs_, 0).floor_bytes, std::memory_order_relaxed);  // Carries no other data.
+  MemoryNeeds least = needs_;
+  least.snapshot_bytes = 0;
+  floor_bytes_.store(plan_memory(least, 0).floor_bytes, std::memory_order_relaxed);  // Carries no other data.
+}
+
+size_t Engine::snapshot_slot_count() const {
+  size_t count = 0;
+  for (const SnapshotStore* store : snapshot_stores_) count += store->slot_count();
+  return count;
+}
+
+/// Takes slots away, always from the session that has the most, until a budget allows what is left.
+void Engine::trim_snapshots(MemoryNeeds& needs, size_t budget_bytes) {
+  const size_t allowed = snapshot_allowance_bytes(needs, budget_bytes) / snapshot_slot_bytes_;
+  size_t count = snapshot_slot_count();
+  for (; count > allowed; --count) {
+    SnapshotStore* const richest = *std::ranges::max_element(snapshot_stores_, {}, &SnapshotStore::slot_count);
+    richest->shrink(richest->slot_count() - 1);
+  }
+  needs.snapshot_bytes = count * snapshot_slot_bytes_;
+}
+
+Result<size_t> Engine::provide_snapshots(SnapshotStore& snapshots, size_t count) {
+  TRY(apply_pending_budget());
+  const size_t allowed = snapshot_allowance_bytes(needs_, plan_.budget_bytes) / snapshot_slot_bytes_;
+  const size_t others = snapshot_slot_count() - snapshots.slot_count();
+  const size_t granted = std::min({count, SnapshotStore::kSlotsMax, allowed - std::min(allowed, others)});
+  snapshots.shrink(granted);
+  MemoryNeeds needs = needs_;
+  needs.snapshot_bytes = (others + granted) * snapshot_slot_bytes_;
+  const Status status = add_snapshots(snapshots, granted, needs);
+  needs_.snapshot_bytes = snapshot_slot_count() * snapshot_slot_bytes_;
+  if (!status) return Error(status.error());
+  return granted;
+}
+
+/// Slots and layers make room first.
+Status Engine::add_snapshots(SnapshotStore& snapshots, size_t count, const MemoryNeeds& needs) {
+  const MemoryPlan plan = plan_memory(needs, plan_.budget_bytes);
+  TRY(arrange(plan.arrangement));
+  TRY(snapshots.grow(*budget_, count, snapshot_slot_bytes_));
+  plan_ = plan;
+  return {};
 }
 
 PlannedModel Engine::planned() {

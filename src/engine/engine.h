@@ -18,6 +18,7 @@
 #include "base/thread_pool.h"
 #include "engine/memory_plan.h"
 #include "engine/sampler.h"
+#include "engine/snapshot_store.h"
 #include "engine/statistics.h"
 #include "io/file.h"
 #include "io/read_queue.h"
@@ -167,9 +168,16 @@ class Engine {
   size_t session_bytes() const;
   Status below_floor(size_t budget_bytes) const;
 
+  Result<std::unique_ptr<Session>> make_session();
   Result<SessionMemory> take_session_memory();
   Result<SessionMemory> allocate_session_memory();
-  void give_back(SessionMemory memory);
+  /// Of a session that ends.
+  void give_back(SessionMemory memory, SnapshotStore& snapshots);
+  /// Makes room for up to `count` snapshots of a session; how many it got.
+  Result<size_t> provide_snapshots(SnapshotStore& snapshots, size_t count);
+  Status add_snapshots(SnapshotStore& snapshots, size_t count, const MemoryNeeds& needs);
+  size_t snapshot_slot_count() const;
+  void trim_snapshots(MemoryNeeds& needs, size_t budget_bytes);
   Status carry_out(const MemoryPlan& plan);
   Status divide(const MemoryPlan& plan);
   Status apply_pending_budget();
@@ -200,6 +208,8 @@ class Engine {
   MemoryNeeds needs_;
   MemoryPlan plan_;
   size_t session_count_ = 0;
+  std::vector<SnapshotStore*> snapshot_stores_;  // Of the sessions that there are.
+  size_t snapshot_slot_bytes_ = 0;
   std::optional<SessionMemory> spare_memory_;  // Of the one session that the plan counts, while nobody uses it.
   ReadQueueCounters reads_at_load_;
   std::vector<TokenId> stop_ids_;

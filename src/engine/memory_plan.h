@@ -21,6 +21,8 @@ struct MemoryNeeds {
   size_t fixed_bytes = 0;         ///< Tokenizer, directory, small tensors, queue: what is taken before the plan.
   size_t opening_peak_bytes = 0;  ///< Largest use while that was read.
   size_t session_bytes = 0;
+  /// Snapshots that sessions asked for. Not part of the floor: below `snapshot_allowance_bytes`.
+  size_t snapshot_bytes = 0;
   size_t context_tokens = 0;
   ModelNeeds model;
   std::vector<ChunkChoice> chunks;            ///< Ascending, at least one.
@@ -42,7 +44,8 @@ struct MemoryPlan {
   size_t process_bytes = 0;  ///< "Process and kernel".
   size_t session_bytes = 0;
   size_t scratch_bytes = 0;
-  size_t fixed_bytes = 0;  ///< The three above, MemoryNeeds::fixed_bytes, and the expert cache without its slots.
+  size_t snapshot_bytes = 0;
+  size_t fixed_bytes = 0;  ///< The four above, MemoryNeeds::fixed_bytes, and the expert cache without its slots.
   size_t ring_bytes = 0;   ///< 0 when everything is pinned.
   size_t pinned_bytes = 0;
   size_t slot_bytes = 0;
@@ -79,6 +82,10 @@ MemoryPlan plan_memory(const MemoryNeeds& needs, size_t budget_bytes);
 /// in one chunk reads each expert once, in eight chunks eight times; but slots and pinned layers lent to its
 /// intermediate results come back cold. Memory that the plan has no use for is taken first.
 PrefillPlan plan_prefill(const MemoryNeeds& needs, const MemoryPlan& plan, size_t prompt_tokens);
+
+/// Pure: most that snapshots may take: an eighth of what a budget has above the floor. None at the floor, where every
+/// byte is needed; never so much that going back quickly makes everything else slow.
+size_t snapshot_allowance_bytes(const MemoryNeeds& needs, size_t budget_bytes);
 
 /// Share of uses that hit, expected of a cache of `slots` records.
 double expected_hit_share(const MemoryNeeds& needs, size_t slots);

@@ -91,15 +91,16 @@ struct Session::Answer {
 };
 
 Session::~Session() {
-  engine_.give_back(std::move(memory_));
+  engine_.give_back(std::move(memory_), snapshots_);
 }
 
 Status Session::reset() {
   const EngineTurn turn(engine_);
   TRY(turn.status());
   memory_.state->reset();
+  snapshots_.forget_after(0);
   token_count_ = 0;
-  has_last_logits_ = false;
+  logits_at_ = 0;
   needs_reset_ = false;
   return {};
 }
@@ -127,7 +128,6 @@ Status Session::check_new_ids(std::span<const TokenId> ids) const {
 void Session::append(std::span<const TokenId> ids) {
   std::ranges::copy(ids, memory_.ids.row(0).begin() + static_cast<std::ptrdiff_t>(token_count_));
   token_count_ += ids.size();
-  if (!ids.empty()) has_last_logits_ = false;
 }
 
 /// Ids of the sequence that did not pass through the model yet.
@@ -142,13 +142,14 @@ bool Session::take_cancelled() {
 
 Status Session::run(std::span<const TokenId> ids, const ForwardOutput& output) {
   if (take_cancelled()) return error(Code::kCancelled, "cancelled after %zu tokens", memory_.state->position());
-  has_last_logits_ = false;
+  logits_at_ = 0;
   Status status = engine_.model().forward(*memory_.state, ids, output);
   for (size_t row = 0; status && row < output.logits.rows(); ++row) {
     if (engine_.kernels().all_finite(output.logits.row(row))) continue;
     status = error(Code::kFormat, "the model gave a logit that is not a finite number; its files are damaged");
   }
   if (!status) needs_reset_ = true;
+  if (status && output.logits.rows() == 1) logits_at_ = memory_.state->position();
   return status;
 }
 
@@ -164,6 +165,7 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
   const auto timed_on_progress = timed(on_progress, callbacks_s_);
   evaluated_from_ = token_count_;
   append(ids);
+  begin_prompt();
   const size_t total = ids_to_run().size();
   TRY(engine_.arrange_for_prompt(options.all_logits ? std::min(total, memory_.logits.rows()) : total));
   return end_prompt(evaluate_all(options, timed_on_token, timed_on_progress));
@@ -201,8 +203,9 @@ Status Session::evaluate_chunk(size_t first, size_t count, const EvaluateOptions
   const Status status = is_asked_for ? report(chunk, first - evaluated_from_, logits, routing, on_token) : Status();
   if (is_last && rows > 0) {  // Where a generation that follows looks for them.
     if (rows > 1) std::ranges::copy(logits.row(rows - 1), logits.row(0).begin());
-    has_last_logits_ = true;
+    logits_at_ = token_count_;
   }
+  after_chunk();
   return status;
 }
 
@@ -231,11 +234,10 @@ Result<Generation> Session::generate(std::span<const TokenId> prompt, const Gene
 /// Runs what is left of the sequence, so that the logits of its last token are there.
 Status Session::prefill(OnProgress on_progress) {
   const PhaseTimer timer(*this, &Statistics::prefill_s);
-  const size_t total = ids_to_run().size();
-  if (total == 0 && !has_last_logits_) {
-    return error(Code::kArgument, "generation needs a prompt here: the last logits were not computed");
-  }
-  TRY(engine_.arrange_for_prompt(total));
+  begin_prompt();
+  // Only the token before has them: it runs again, from wherever the session can go back to.
+  if (ids_to_run().empty() && !has_last_logits()) restore_at(token_count_ - 1);
+  TRY(engine_.arrange_for_prompt(ids_to_run().size()));
   return end_prompt(prefill_chunks(on_progress));
 }
 
@@ -254,7 +256,7 @@ Status Session::prefill_chunks(OnProgress on_progress) {
     TRY(run(ids_to_run().first(count), {memory_.logits.view().row_range(0, count == left ? 1 : 0)}));
     ++counters_.prefill_chunks;
     counters_.prompt_tokens += count;
-    has_last_logits_ = count == left;
+    after_chunk();
     if (!on_progress(total - ids_to_run().size(), total)) return error(Code::kCancelled, "cancelled by the caller");
   }
   return {};
@@ -287,7 +289,6 @@ Status Session::decode(Answer& answer, const GenerateOptions& options) {
     if (engine_.has_pending_budget()) TRY(engine_.adopt_pending_budget());
     TRY(run(ids_to_run(), {memory_.logits.view().row_range(0, 1)}));
     ++counters_.decode_passes;
-    has_last_logits_ = true;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include "engine/answer_text.h"
 #include "engine/engine.h"
 #include "engine/sampler.h"
+#include "engine/snapshot_store.h"
 #include "engine/statistics.h"
 
 namespace headrace {
@@ -73,6 +75,26 @@ class Session {
   /// The sequence.
   std::span<const TokenId> ids() const { return memory_.ids.row(0).first(token_count_); }
 
+  /// Another session with the same sequence; the two go on independently, and as if each were alone. kBudget when
+  /// memory for one more is not there. Snapshots stay with this one.
+  Result<std::unique_ptr<Session>> branch();
+  /// Back to the first `tokens` tokens. The session goes back to its last snapshot at or before them, or to the empty
+  /// sequence, and the next call runs the tokens between again: what follows is the same, to the bit, as in a session
+  /// that never went further. Nothing is computed here. kArgument when there are fewer tokens.
+  Status rewind(size_t tokens);
+  /// Rewinds to the longest prefix that the sequence has in common with `ids`, the ones that are wanted now; how many
+  /// tokens that are. The caller appends the rest of them.
+  Result<size_t> keep_common_prefix(std::span<const TokenId> ids);
+
+  /// Asks for memory for up to `count` snapshots: copies of the recurrent part of the state, to rewind to without
+  /// running the tokens before again. How many it got: the budget allows no more than `snapshot_allowance_bytes`, so
+  /// none at the floor, and takes them back when it becomes smaller. From then on the session keeps its state before
+  /// and after each prompt, and in long prompts every kSnapshotSpacingTokens or more.
+  Result<size_t> reserve_snapshots(size_t count);
+  /// Keeps the state as it is now, as a snapshot that goes last. kArgument when there is no memory for any.
+  Status mark();
+  static constexpr size_t kSnapshotSpacingTokens = 256;
+
   /// Stops the running call, or the next one when none runs. Async-signal-safe.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -97,6 +119,12 @@ class Session {
   Status check_usable() const;
   Status check_new_ids(std::span<const TokenId> ids) const;
   void append(std::span<const TokenId> ids);
+  void go_back(size_t tokens);
+  void restore_at(size_t tokens);
+  void keep_snapshot(bool is_marked = false);
+  void begin_prompt();
+  void after_chunk();
+  bool has_last_logits() const { return logits_at_ == token_count_ && token_count_ > 0; }
   std::span<const TokenId> ids_to_run() const;
   bool take_cancelled();
   Status run(std::span<const TokenId> ids, const ForwardOutput& output);
@@ -112,8 +140,10 @@ class Session {
   Engine& engine_;
   SessionMemory memory_;
   size_t token_count_ = 0;
-  size_t evaluated_from_ = 0;     // Where the ids of the running evaluation begin in the sequence.
-  bool has_last_logits_ = false;  // memory_.logits row 0 belongs to the last token of the sequence.
+  size_t evaluated_from_ = 0;    // Where the ids of the running evaluation begin in the sequence.
+  size_t logits_at_ = 0;         // memory_.logits row 0 follows this many tokens of the sequence; 0: nothing.
+  SnapshotStore snapshots_;      // Of this sequence.
+  bool is_prompt_kept_ = false;  // The running prompt is long enough for snapshots.
   bool needs_reset_ = false;
   std::atomic<bool> cancelled_{false};
   Statistics counters_;
