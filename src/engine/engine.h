@@ -20,6 +20,7 @@
 #include "engine/sampler.h"
 #include "engine/snapshot_store.h"
 #include "engine/statistics.h"
+#include "io/atomic_file.h"
 #include "io/file.h"
 #include "io/read_queue.h"
 #include "models/model.h"
@@ -55,6 +56,7 @@ struct EngineSources {
   ModelMaker make_model;
   TokenizerMaker make_tokenizer;  ///< May give null: a model of ids only.
   FileOpener opener;
+  const WriteCalls* write_calls = &kWriteCalls;  ///< For snapshots; nothing else is ever written.
 
   /// The model in `folder`.
   static EngineSources folder(const std::string& folder, FileOpener opener = open_file);

@@ -107,6 +107,16 @@ class Session {
   Result<Generation> generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
                               OnProgress on_progress);
 
+  /// Writes the sequence and its state to `path`, as a whole or not at all: what was there before stays when anything
+  /// fails (kIo), and then nothing else remains. Changes nothing here. kArgument when `path` is no place for a file.
+  Status save(const std::string& path);
+  /// Becomes what was saved, under whatever budget, threads and instruction set, and goes on with the same bits.
+  /// Allowed after a failure, too. The file is read twice: everything is looked at before anything here changes.
+  /// kFormat: it is damaged; kArgument: it is of another model (as far as Model::fingerprint tells), or longer than the
+  /// context; kUnsupported: of a newer version. Only a file that changes, or a drive that fails, between the readings
+  /// leaves a session that needs `reset` or another `load`. Snapshots are forgotten.
+  Status load(const std::string& path);
+
   Statistics statistics() const;
 
  private:
@@ -124,6 +134,7 @@ class Session {
   void keep_snapshot(bool is_marked = false);
   void begin_prompt();
   void after_chunk();
+  std::span<std::byte> file_buffer() const;
   bool has_last_logits() const { return logits_at_ == token_count_ && token_count_ > 0; }
   std::span<const TokenId> ids_to_run() const;
   bool take_cancelled();

@@ -137,5 +137,49 @@ TEST_P(SessionBits, BranchesGoOnAsFreshOnes) {
   }
 }
 
+TEST_P(SessionBits, SavedSessionsGoOnElsewhereAsIfNothingHadHappened) {
+  const Ids first = some_ids(19, 5), rest = some_ids(12, 71);
+  Plainest plainest(folder());
+  const Logits want = plainest.after(first, rest);
+  std::vector<EngineSetup> setups = kSetups;
+  for (const Kernels* kernels : usable_kernels()) setups.push_back({2, 7, false, kernels->name});
+  const test::TempFolder files;
+  std::string bytes;
+  for (size_t i = 0; i < setups.size(); ++i) {
+    const auto engine = open(folder(), setups[i]);
+    const auto session = engine->create_session().take_value();
+    evaluate(*session, first);
+    const std::string path = files.file(std::to_string(i));
+    Status status = session->save(path);
+    ASSERT_TRUE(status) << status.error().message;
+    // The same bytes, whoever wrote them; read by the next.
+    if (i == 0) bytes = test::plain_read(path);
+    EXPECT_TRUE(test::plain_read(path) == bytes) << i;
+    const auto other = open(folder(), setups[(i + 1) % setups.size()]);
+    const auto loaded = other->create_session().take_value();
+    status = loaded->load(path);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(evaluate(*loaded, rest), want) << i;
+    EXPECT_EQ(evaluate(*session, rest), want) << i;
+  }
+}
+
+TEST_P(SessionBits, ASessionOfAnotherModelIsRefused) {
+  const test::TempFolder files;
+  const auto engine = open(folder(), {});
+  const auto session = engine->create_session().take_value();
+  evaluate(*session, {1, 2, 3});
+  ASSERT_TRUE(session->save(files.file("a")));
+  const test::TempFolder other_folder;
+  auto config = GetParam() ? test::tiny_k3_config() : test::tiny_linear_config();
+  (GetParam() ? config["text_config"] : config)["rms_norm_eps"] = 3e-5;
+  other_folder.write(test::tiny_checkpoint(config));
+  const auto other = open(other_folder.path(), {});
+  const auto refused = other->create_session().take_value()->load(files.file("a"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kArgument);
+  EXPECT_NE(refused.error().message.find("another model"), std::string::npos) << refused.error().message;
+}
+
 }  // namespace
 }  // namespace headrace
