@@ -15,12 +15,13 @@
  * length does not count; it may hold other zero bytes. Data passed to a callback lives until the callback returns.
  *
  * Threads. A tokenizer, and the constant functions of a model, may be used from any thread. Of all other calls on one
- * model and its sessions only one may run at a time, from whatever thread: the caller sees to that. (Creating,
- * resetting, evaluating and generating notice a second call and refuse it with HEADRACE_ARGUMENT; the others do not.)
+ * model and its sessions only one may run at a time, from whatever thread: the caller sees to that. (Those that
+ * create, change or save a session notice a second call and refuse it with HEADRACE_ARGUMENT; the others do not.)
  * headrace_session_cancel and headrace_model_set_budget are the exceptions. Different models are independent.
  *
- * The library does not print, reads no environment variables, has no global state, never writes a file and does not
- * throw. Results depend on model and token ids only, not on memory, threads, chunk sizes or instruction set.
+ * The library does not print, reads no environment variables, has no global state, writes only where
+ * headrace_session_save is told, and does not throw. Results depend on model and token ids only, not on memory,
+ * threads, chunk sizes or instruction set.
  */
 #ifndef HEADRACE_HEADRACE_H
 #define HEADRACE_HEADRACE_H
@@ -47,7 +48,7 @@ typedef enum headrace_status {
   HEADRACE_BUDGET = 2,      /**< The memory limit is too small: raise it to the number in the message. */
   HEADRACE_FORMAT = 3,      /**< A file is damaged: fetch it again. */
   HEADRACE_UNSUPPORTED = 4, /**< A valid file or request that this build cannot serve. */
-  HEADRACE_IO = 5,          /**< A read failed: check path and drive. */
+  HEADRACE_IO = 5,          /**< A read or write failed: check path and drive. */
   HEADRACE_CANCELLED = 6,   /**< The caller cancelled. */
   HEADRACE_BUG = 7          /**< A bug of the library: please report it. */
 } headrace_status;
@@ -209,8 +210,8 @@ HEADRACE_API size_t headrace_model_vocabulary_size(const headrace_model* model);
 /* ---- Session ---- */
 
 /** One sequence of tokens and its attention state. Token ids are checked: HEADRACE_ARGUMENT names the first bad one.
- * After a call that failed with anything but HEADRACE_ARGUMENT or HEADRACE_CANCELLED only headrace_session_reset and
- * headrace_session_destroy are allowed. */
+ * After a call that computes and failed with anything but HEADRACE_ARGUMENT or HEADRACE_CANCELLED only
+ * headrace_session_reset, headrace_session_load and headrace_session_destroy are allowed. */
 typedef struct headrace_session headrace_session;
 
 /** Starts an empty sequence. The plan of the model holds memory for one session; more fit when the budget has room left
@@ -379,5 +380,7 @@ HEADRACE_API headrace_status headrace_session_stats_json(headrace_session* sessi
 #ifdef __cplusplus
 }
 #endif
+
+#include "headrace/history.h"
 
 #endif /* HEADRACE_HEADRACE_H */

@@ -173,6 +173,34 @@ class Session {
 
   void reset() { detail::call(headrace_session_reset, handle_.get()); }
   size_t token_count() const { return headrace_session_token_count(handle_.get()); }
+  std::vector<int32_t> ids() const {
+    int32_t* ids = nullptr;
+    size_t count = 0;
+    detail::call(headrace_session_ids, static_cast<const headrace_session*>(handle_.get()), &ids, &count);
+    const std::unique_ptr<int32_t, detail::Free> owner(ids);
+    return {ids, ids + count};
+  }
+  Session branch() {
+    headrace_session* other = nullptr;
+    detail::call(headrace_session_branch, handle_.get(), &other);
+    return Session(other);
+  }
+  void rewind(size_t token_count) { detail::call(headrace_session_rewind, handle_.get(), token_count); }
+  /// How many tokens of `ids` are kept.
+  size_t keep_prefix(std::span<const int32_t> ids) {
+    size_t kept_count = 0;
+    detail::call(headrace_session_keep_prefix, handle_.get(), ids.data(), ids.size(), &kept_count);
+    return kept_count;
+  }
+  /// How many there are then.
+  size_t keep_copies(size_t count) {
+    size_t granted_count = 0;
+    detail::call(headrace_session_keep_copies, handle_.get(), count, &granted_count);
+    return granted_count;
+  }
+  void mark() { detail::call(headrace_session_mark, handle_.get()); }
+  void save(const std::string& path) { detail::call(headrace_session_save, handle_.get(), path.c_str()); }
+  void load(const std::string& path) { detail::call(headrace_session_load, handle_.get(), path.c_str()); }
   void cancel() { headrace_session_cancel(handle_.get()); }
   std::string stats_json() const { return detail::call_for_text(headrace_session_stats_json, handle_.get()); }
   headrace_session* handle() const { return handle_.get(); }

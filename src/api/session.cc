@@ -149,6 +149,16 @@ Status create(headrace_model* model, headrace_session** out) {
   return {};
 }
 
+Status branch(headrace_session* session, headrace_session** out) {
+  TRY(check_handle(session, "session"));
+  TRY(check_handle(out, "branch"));
+  *out = nullptr;
+  auto handle = std::make_unique<headrace_session>();
+  handle->session = TRY(session->session->branch());
+  *out = handle.release();
+  return {};
+}
+
 }  // namespace
 }  // namespace headrace
 
@@ -178,6 +188,71 @@ headrace_status headrace_session_reset(headrace_session* session, headrace_error
 
 size_t headrace_session_token_count(const headrace_session* session) {
   return session ? session->session->token_count() : 0;
+}
+
+headrace_status headrace_session_ids(const headrace_session* session, int32_t** ids, size_t* id_count,
+                                     headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::clear_result(ids, id_count));
+    TRY(headrace::check_handle(session, "session"));
+    return headrace::hand_over(session->session->ids(), ids, id_count);
+  });
+}
+
+headrace_status headrace_session_branch(headrace_session* session, headrace_session** branch, headrace_error* error) {
+  return headrace::guarded(error, [&] { return headrace::branch(session, branch); });
+}
+
+headrace_status headrace_session_rewind(headrace_session* session, size_t token_count, headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    return session->session->rewind(token_count);
+  });
+}
+
+headrace_status headrace_session_keep_prefix(headrace_session* session, const int32_t* ids, size_t id_count,
+                                             size_t* kept_count, headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    TRY(headrace::check_handle(kept_count, "kept_count"));
+    TRY(headrace::check_array(ids, id_count, "ids"));
+    *kept_count = 0;
+    *kept_count = TRY(session->session->keep_common_prefix({ids, id_count}));
+    return {};
+  });
+}
+
+headrace_status headrace_session_keep_copies(headrace_session* session, size_t count, size_t* granted_count,
+                                             headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    const size_t granted = TRY(session->session->reserve_snapshots(count));
+    if (granted_count) *granted_count = granted;
+    return {};
+  });
+}
+
+headrace_status headrace_session_mark(headrace_session* session, headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    return session->session->mark();
+  });
+}
+
+headrace_status headrace_session_save(headrace_session* session, const char* path, headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    TRY(headrace::check_handle(path, "path"));
+    return session->session->save(path);
+  });
+}
+
+headrace_status headrace_session_load(headrace_session* session, const char* path, headrace_error* error) {
+  return headrace::guarded(error, [&]() -> Status {
+    TRY(headrace::check_handle(session, "session"));
+    TRY(headrace::check_handle(path, "path"));
+    return session->session->load(path);
+  });
 }
 
 void headrace_session_cancel(headrace_session* session) {
