@@ -32,9 +32,9 @@ HEADRACE_API headrace_status headrace_session_keep_prefix(headrace_session* sess
 /** Asks for memory for up to `count` (at most 64) copies of the state, so that rewinding need not run everything again;
  * 0 gives it back. `granted_count` is how many there are then (may be NULL): all sessions together get no more than an
  * eighth of what the budget has above the floor, and lose them when it becomes smaller. From then on the session keeps
- * its state before and after each prompt, and on the way through long ones; when all places are taken, the newest and
- * spaced ones stay. For sessions that are going to be edited: a copy takes 43 MiB with Kimi-Linear and 444 MiB with
- * Kimi K3, which experts and layers give. */
+ * its state before and after each prompt, and on the way through long prompts and answers; when all places are taken,
+ * the newest and spaced ones stay. For sessions that are going to be edited: a copy takes 43 MiB with Kimi-Linear and
+ * 444 MiB with Kimi K3, which experts and layers give. */
 HEADRACE_API headrace_status headrace_session_keep_copies(headrace_session* session, size_t count,
                                                           size_t* granted_count, headrace_error* error);
 

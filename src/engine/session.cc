@@ -289,6 +289,7 @@ Status Session::decode(Answer& answer, const GenerateOptions& options) {
     if (engine_.has_pending_budget()) TRY(engine_.adopt_pending_budget());
     TRY(run(ids_to_run(), {memory_.logits.view().row_range(0, 1)}));
     ++counters_.decode_passes;
+    keep_spaced_snapshot();
   }
 }
 

@@ -89,7 +89,7 @@ class Session {
   /// Asks for memory for up to `count` snapshots: copies of the recurrent part of the state, to rewind to without
   /// running the tokens before again. How many it got: the budget allows no more than `snapshot_allowance_bytes`, so
   /// none at the floor, and takes them back when it becomes smaller. From then on the session keeps its state before
-  /// and after each prompt, and in long prompts every kSnapshotSpacingTokens or more.
+  /// and after each prompt, and every kSnapshotSpacingTokens or more on the way through long prompts and answers.
   Result<size_t> reserve_snapshots(size_t count);
   /// Keeps the state as it is now, as a snapshot that goes last. kArgument when there is no memory for any.
   Status mark();
@@ -134,6 +134,7 @@ class Session {
   void keep_snapshot(bool is_marked = false);
   void begin_prompt();
   void after_chunk();
+  void keep_spaced_snapshot();
   std::span<std::byte> file_buffer() const;
   bool has_last_logits() const { return logits_at_ == token_count_ && token_count_ > 0; }
   std::span<const TokenId> ids_to_run() const;

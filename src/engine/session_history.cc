@@ -83,10 +83,16 @@ void Session::begin_prompt() {
 
 /// Keeps the end of a prompt, and places on the way through a long one.
 void Session::after_chunk() {
+  if (is_prompt_kept_ && ids_to_run().empty()) {
+    keep_snapshot();
+  } else {
+    keep_spaced_snapshot();
+  }
+}
+
+void Session::keep_spaced_snapshot() {
   const size_t position = memory_.state->position();
-  const size_t last = snapshots_.last_position(position);
-  const bool is_end = position == token_count_ && is_prompt_kept_;
-  if (is_end || position - last >= kSnapshotSpacingTokens) keep_snapshot();
+  if (position - snapshots_.last_position(position) >= kSnapshotSpacingTokens) keep_snapshot();
 }
 
 }  // namespace headrace

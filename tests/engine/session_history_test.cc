@@ -179,6 +179,19 @@ TEST(SessionHistory, LongPromptsHavePlacesOnTheWay) {
   EXPECT_EQ(script.chunk_sizes, (std::vector<size_t>{50}));
 }
 
+TEST(SessionHistory, LongAnswersHavePlacesOnTheWay) {
+  Script script;
+  const auto engine = fake_engine(script);
+  const auto session = engine->create_session().take_value();
+  ASSERT_EQ(session->reserve_snapshots(8).value(), 8u);
+  generate(*session, {1, 2}, 700);
+  const Ids all = ids_of(*session);
+  ASSERT_TRUE(session->rewind(600));  // Kept at 2, 258 and 514.
+  script.chunk_sizes.clear();
+  EXPECT_EQ(generate(*session, {}, 1), Ids{all[600]});
+  EXPECT_EQ(script.chunk_sizes, (std::vector<size_t>{86}));
+}
+
 TEST(SessionHistory, AMarkedPlaceOutlivesOthers) {
   Script script;
   const auto engine = fake_engine(script);
