@@ -192,6 +192,26 @@ TEST(MemoryPlan, ThePiecesAlwaysMakeUpTheBudget) {
   }
 }
 
+TEST(MemoryPlan, SnapshotsTakeAtMostAnEighthOfWhatIsAboveTheFloorAndDoNotRaiseIt) {
+  for (MemoryNeeds needs : {small_needs(), like_kimi_linear(), like_kimi_k3()}) {
+    const size_t floor = plan_memory(needs, 0).floor_bytes;
+    for (const size_t below : {size_t{0}, floor - 1, floor, floor + 7}) {
+      EXPECT_EQ(snapshot_allowance_bytes(needs, below), 0u);
+    }
+    EXPECT_EQ(snapshot_allowance_bytes(needs, floor + 8000), 1000u);
+    for (const size_t budget : budgets_of(needs)) {
+      needs.snapshot_bytes = 0;
+      const MemoryPlan without = plan_memory(needs, budget);
+      needs.snapshot_bytes = snapshot_allowance_bytes(needs, budget);
+      const MemoryPlan plan = plan_memory(needs, budget);
+      ASSERT_EQ(plan.floor_bytes, floor);
+      ASSERT_EQ(plan.snapshot_bytes, needs.snapshot_bytes);
+      ASSERT_EQ(sum_of_pieces(plan), budget);
+      ASSERT_GE(plan.bytes_per_token, without.bytes_per_token);
+    }
+  }
+}
+
 TEST(MemoryPlan, MoreMemoryIsNeverWorse) {
   for (const MemoryNeeds& needs : {like_kimi_linear(), like_kimi_k3()}) {
     MemoryPlan before = plan_memory(needs, plan_memory(needs, 0).floor_bytes);
