@@ -3,7 +3,7 @@
 #ifndef HEADRACE_HISTORY_H
 #define HEADRACE_HISTORY_H
 
-#include "headrace/headrace.h"
+#include "headrace/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,16 +42,21 @@ HEADRACE_API headrace_status headrace_session_keep_copies(headrace_session* sess
 HEADRACE_API headrace_status headrace_session_mark(headrace_session* session, headrace_error* error);
 
 /** Writes sequence and state to the file `path` (UTF-8), which only its owner can read: as a whole or not at all. When
- * anything fails (HEADRACE_IO) what was there before stays, and nothing else remains. */
-HEADRACE_API headrace_status headrace_session_save(headrace_session* session, const char* path, headrace_error* error);
+ * anything fails (HEADRACE_IO) what was there before stays, and nothing else remains. The `note_bytes` bytes at `note`,
+ * at most HEADRACE_NOTE_BYTES_MAX, are kept with it as they are: what the program knows of the sequence. */
+HEADRACE_API headrace_status headrace_session_save(headrace_session* session, const char* path, const char* note,
+                                                   size_t note_bytes, headrace_error* error);
+#define HEADRACE_NOTE_BYTES_MAX (16 << 20)
 
 /** Becomes what was saved, and goes on with the same bits under any budget, thread count and instruction set.
  * Everything is checked before anything changes: HEADRACE_FORMAT for a damaged file, HEADRACE_ARGUMENT for one of
  * another model or longer than the context, HEADRACE_UNSUPPORTED for one of a newer version leave the session as it
  * was. (Only if the file changes, or the drive fails, after that, the session needs headrace_session_reset or another
  * load.) Models are told apart by configuration, tensor directory and small tensors: two that differ in large matrices
- * alone are not. Allowed after a call that failed. */
-HEADRACE_API headrace_status headrace_session_load(headrace_session* session, const char* path, headrace_error* error);
+ * alone are not. Allowed after a call that failed. `note` receives the note, to be freed with headrace_free; it and
+ * `note_bytes` may be NULL. */
+HEADRACE_API headrace_status headrace_session_load(headrace_session* session, const char* path, char** note,
+                                                   size_t* note_bytes, headrace_error* error);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,16 @@ Status hand_over(std::span<const TokenId> ids, int32_t** out, size_t* out_count)
   return {};
 }
 
+Status hand_over_both(std::span<const TokenId> ids, Out<int32_t> ids_out, std::string_view text, Out<char> text_out) {
+  TRY(hand_over(ids, ids_out.elements, ids_out.count));
+  Status status = hand_over(text, text_out.elements, text_out.count);
+  if (!status) {
+    headrace_free(std::exchange(*ids_out.elements, nullptr));
+    *ids_out.count = 0;
+  }
+  return status;
+}
+
 Status copy_sized(const void* options, void* copy, size_t copy_bytes, const char* what) {
   if (!options) return {};
   size_t given_bytes = 0;

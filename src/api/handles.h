@@ -70,6 +70,30 @@ Status hand_over(std::string_view text, char** out, size_t* out_bytes);
 /// Copies ids for the caller; an empty list is not null either.
 Status hand_over(std::span<const TokenId> ids, int32_t** out, size_t* out_count);
 
+/// Where an array or a text for the caller goes.
+template <class T>
+struct Out {
+  T** elements;
+  size_t* count;
+};
+
+/// Copies both for the caller, or neither.
+Status hand_over_both(std::span<const TokenId> ids, Out<int32_t> ids_out, std::string_view text, Out<char> text_out);
+
+/// Zeroes a struct that a call fills, but for its size; null is allowed. kArgument when the caller's struct is smaller
+/// than this build's.
+template <class Struct>
+Status clear_struct(Struct* out, const char* what) {
+  if (!out) return {};
+  const size_t struct_size = out->struct_size;
+  if (struct_size < sizeof *out) {
+    return error(Code::kArgument, "%s: struct_size is %zu, not %zu", what, struct_size, sizeof *out);
+  }
+  *out = {};
+  out->struct_size = struct_size;
+  return {};
+}
+
 /// The caller's options, of whatever age, as this build knows them: fields that the caller does not have are zero, and
 /// fields that this build does not have must be. Null means all zeros.
 Status copy_sized(const void* options, void* copy, size_t copy_bytes, const char* what);

@@ -1,20 +1,12 @@
 #include <cstring>
 #include <vector>
 
+#include "api/callers.h"
 #include "api/handles.h"
+#include "engine/snapshot_format.h"
 
 namespace headrace {
 namespace {
-
-/// A progress callback of C, or none.
-auto progress_caller(headrace_progress_callback callback, void* user) {
-  return [callback, user](size_t done, size_t total) { return !callback || callback(user, done, total) == 0; };
-}
-
-Result<bool> flag(int32_t value, const char* name) {
-  if (value != 0 && value != 1) return error(Code::kArgument, "%s is %d, not 0 or 1", name, value);
-  return value == 1;
-}
 
 /// Hands tokens of an evaluation to a callback of C.
 class TokenCaller {
@@ -52,89 +44,22 @@ Status evaluate(Session& session, std::span<const TokenId> ids, const headrace_e
   EvaluateOptions wanted;
   wanted.all_logits = TRY(flag(options.all_logits, "all_logits"));
   wanted.routing = TRY(flag(options.routing, "routing"));
-  const auto on_progress = progress_caller(options.on_progress, options.progress_user);
+  const ProgressCaller on_progress{options.on_progress, options.progress_user};
   return session.evaluate(ids, wanted, on_token, on_progress);
 }
 
-Result<SamplingOptions> sampling_options(const headrace_generate_options& options) {
-  SamplingOptions result = {.temperature = options.temperature,
-                            .top_k = options.top_k,
-                            .top_p = options.top_p == 0 ? 1 : options.top_p,
-                            .min_p = options.min_p,
-                            .seed = options.seed,
-                            .frequency_penalty = options.frequency_penalty,
-                            .presence_penalty = options.presence_penalty};
-  if (options.repetition_penalty != 0) result.repetition_penalty = options.repetition_penalty;
-  if (options.penalty_window != 0) result.penalty_window = options.penalty_window;
-  TRY(check_array(options.logit_biases, options.logit_bias_count, "logit_biases"));
-  if (options.logit_bias_count > HEADRACE_LOGIT_BIASES_MAX) {
-    return error(Code::kArgument, "%zu logit biases; at most %d are allowed", options.logit_bias_count,
-                 HEADRACE_LOGIT_BIASES_MAX);
-  }
-  for (const headrace_logit_bias& bias : std::span(options.logit_biases, options.logit_bias_count)) {
-    result.logit_bias.push_back({bias.id, bias.bias});
-  }
-  return result;
-}
-
-Result<GenerateOptions> generate_options(const headrace_generate_options& options) {
-  GenerateOptions result;
-  result.tokens_max = options.tokens_max;
-  result.sampling = TRY(sampling_options(options));
-  result.ignore_stop_ids = TRY(flag(options.ignore_stop_ids, "ignore_stop_ids"));
-  TRY(check_array(options.stops, options.stop_count, "stops"));
-  if (options.stop_count > HEADRACE_STOP_STRINGS_MAX) {
-    return error(Code::kArgument, "%zu stop strings; at most %d are allowed", options.stop_count,
-                 HEADRACE_STOP_STRINGS_MAX);
-  }
-  for (size_t i = 0; i < options.stop_count; ++i) {
-    if (!options.stops[i]) return error(Code::kArgument, "stop string %zu is null", i);
-    result.stops.emplace_back(options.stops[i]);
-  }
-  return result;
-}
-
 Status hand_over_generation(const Generation& generation, headrace_generation& out) {
-  TRY(hand_over(generation.ids, &out.ids, &out.id_count));
-  const Status status = hand_over(generation.text, &out.text, &out.text_bytes);
-  if (!status) {
-    headrace_free(std::exchange(out.ids, nullptr));
-    out.id_count = 0;
-    return status;
-  }
+  TRY(hand_over_both(generation.ids, {&out.ids, &out.id_count}, generation.text, {&out.text, &out.text_bytes}));
   out.finish = static_cast<headrace_finish>(generation.finish);
   return {};
 }
 
-Status clear_generation(headrace_generation* generation) {
-  if (!generation) return {};
-  if (generation->struct_size < sizeof *generation) {
-    return error(Code::kArgument, "headrace_generation: struct_size is %zu, not %zu", generation->struct_size,
-                 sizeof *generation);
-  }
-  const size_t struct_size = generation->struct_size;
-  *generation = {};
-  generation->struct_size = struct_size;
-  return {};
-}
-
-struct PieceCaller {
-  headrace_piece_callback callback;
-  void* user;
-
-  bool operator()(const AnswerPiece& piece) const {
-    if (!callback) return true;
-    const headrace_piece raw = {sizeof raw, piece.text.data(), piece.text.size(), piece.id};
-    return callback(user, &raw) == 0;
-  }
-};
-
 Status generate(Session& session, std::span<const TokenId> ids, const headrace_generate_options* raw_options,
                 const PieceCaller& on_piece, headrace_generation* out) {
-  TRY(clear_generation(out));
+  TRY(clear_struct(out, "headrace_generation"));
   const headrace_generate_options options = TRY(copy_options(raw_options, "headrace_generate_options"));
   const GenerateOptions wanted = TRY(generate_options(options));
-  const auto on_progress = progress_caller(options.on_progress, options.progress_user);
+  const ProgressCaller on_progress{options.on_progress, options.progress_user};
   const Generation generation = TRY(session.generate(ids, wanted, on_piece, on_progress));
   if (!out) return {};
   return hand_over_generation(generation, *out);
@@ -164,12 +89,7 @@ Status branch(headrace_session* session, headrace_session** out) {
 
 using headrace::Status;
 
-static_assert(static_cast<int>(headrace::Finish::kStop) == HEADRACE_FINISH_STOP);
-static_assert(static_cast<int>(headrace::Finish::kLength) == HEADRACE_FINISH_LENGTH);
-static_assert(static_cast<int>(headrace::Finish::kCancelled) == HEADRACE_FINISH_CANCELLED);
-static_assert(headrace::StopMatcher::kStringsMax == HEADRACE_STOP_STRINGS_MAX);
-static_assert(headrace::SamplingOptions::kBiasesMax == HEADRACE_LOGIT_BIASES_MAX);
-static_assert(headrace::StopMatcher::kStringBytesMax == HEADRACE_STOP_STRING_BYTES_MAX);
+static_assert(headrace::SnapshotHeader::kNoteBytesMax == HEADRACE_NOTE_BYTES_MAX);
 
 headrace_status headrace_session_create(headrace_model* model, headrace_session** session, headrace_error* error) {
   return headrace::guarded(error, [&] { return headrace::create(model, session); });
@@ -239,19 +159,25 @@ headrace_status headrace_session_mark(headrace_session* session, headrace_error*
   });
 }
 
-headrace_status headrace_session_save(headrace_session* session, const char* path, headrace_error* error) {
+headrace_status headrace_session_save(headrace_session* session, const char* path, const char* note, size_t note_bytes,
+                                      headrace_error* error) {
   return headrace::guarded(error, [&]() -> Status {
     TRY(headrace::check_handle(session, "session"));
     TRY(headrace::check_handle(path, "path"));
-    return session->session->save(path);
+    TRY(headrace::check_array(note, note_bytes, "note"));
+    return session->session->save(path, {note, note_bytes});
   });
 }
 
-headrace_status headrace_session_load(headrace_session* session, const char* path, headrace_error* error) {
+headrace_status headrace_session_load(headrace_session* session, const char* path, char** note, size_t* note_bytes,
+                                      headrace_error* error) {
   return headrace::guarded(error, [&]() -> Status {
+    if (note || note_bytes) TRY(headrace::clear_result(note, note_bytes));
     TRY(headrace::check_handle(session, "session"));
     TRY(headrace::check_handle(path, "path"));
-    return session->session->load(path);
+    std::string saved;
+    TRY(session->session->load(path, &saved));
+    return note ? headrace::hand_over(saved, note, note_bytes) : Status();
   });
 }
 

@@ -14,11 +14,15 @@ bool AnswerText::push(std::string_view bytes) {
   return stopped_;
 }
 
-void AnswerText::finish() {
+void AnswerText::release() {
   passed_.clear();
   piece_.clear();
   if (!stopped_) matcher_.finish(passed_);
   utf8_.push(passed_, piece_);
+}
+
+void AnswerText::finish() {
+  release();
   utf8_.finish(piece_);
 }
 

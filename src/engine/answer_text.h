@@ -18,6 +18,8 @@ class AnswerText {
 
   /// Takes the bytes of a token; `piece()` is then the text that became certain. True when a stop string is complete.
   bool push(std::string_view bytes);
+  /// What is held back cannot become a stop string any more: `piece()` is then that, and matching begins anew.
+  void release();
   /// Ends the text; `piece()` is then what was held back.
   void finish();
 

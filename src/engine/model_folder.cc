@@ -120,8 +120,14 @@ Result<std::string> describe_model(const std::string& folder) {
 }
 
 std::string tokenizer_info_json(const Tokenizer& tokenizer) {
-  const Json json = {{"vocabulary_size", tokenizer.vocabulary_size()},
-                     {"chat_format", text_or_null(chat_format_name(tokenizer))}};
+  const ChatFormat* format = find_chat_format(tokenizer);
+  Json json = {{"vocabulary_size", tokenizer.vocabulary_size()},
+               {"chat_format", text_or_null(chat_format_name(tokenizer))},
+               {"thinking", format != nullptr && format->has_thinking},
+               {"sampling", nullptr}};
+  if (format && format->sampling) {
+    json["sampling"] = {{"temperature", format->sampling->temperature}, {"top_p", format->sampling->top_p}};
+  }
   return json.dump();
 }
 

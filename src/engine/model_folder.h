@@ -30,7 +30,7 @@ std::string model_info_json(const ModelInfo& info, const Tokenizer* tokenizer);
 /// The same of the model in `folder`: opens its directory, reads no weights to keep.
 Result<std::string> describe_model(const std::string& folder);
 
-/// `vocabulary_size` and `chat_format`, as a JSON object.
+/// `vocabulary_size`, `chat_format`, `thinking` and `sampling`, as a JSON object (see headrace_tokenizer_json).
 std::string tokenizer_info_json(const Tokenizer& tokenizer);
 
 }  // namespace headrace

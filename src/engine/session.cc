@@ -4,6 +4,9 @@
 #include <chrono>
 #include <limits>
 
+#include "engine/chat_answer.h"
+#include "engine/chat_prompt.h"
+
 namespace headrace {
 namespace {
 
@@ -63,31 +66,6 @@ class Session::PhaseTimer {
   const double wait_at_start_s_;
   const double callbacks_at_start_s_;
   const SteadyClock::time_point start_ = SteadyClock::now();
-};
-
-/// An answer in the making.
-struct Session::Answer {
-  AnswerText text;
-  OnPiece on_piece;
-  SteadyClock::time_point start = SteadyClock::now();
-  Generation result;
-
-  /// Hands the current piece over; false when the receiver cancels.
-  bool hand_over(TokenId id) {
-    result.text += text.piece();
-    return on_piece({text.piece(), id});
-  }
-  /// Takes the text of a token in; the reason to end, if that is one.
-  std::optional<Finish> add(TokenId id, std::string_view bytes) {
-    const bool is_stop = text.push(bytes);
-    if (!hand_over(id)) return Finish::kCancelled;
-    if (is_stop) return Finish::kStop;
-    return std::nullopt;
-  }
-  void finish() {
-    text.finish();
-    if (!text.piece().empty()) hand_over(-1);  // The answer is over: nothing is left to cancel.
-  }
 };
 
 Session::~Session() {
@@ -218,17 +196,57 @@ Result<Generation> Session::generate(std::span<const TokenId> prompt, const Gene
   TRY(check_new_ids(prompt));
   if (token_count_ + prompt.size() == 0) return error(Code::kArgument, "generation needs at least one token");
   const auto timed_on_piece = timed(on_piece, callbacks_s_);
-  Answer answer{TRY(AnswerText::create(options.stops)), timed_on_piece};
-  const size_t tokens_most = capacity_tokens() + 1;
-  answer.result.ids.reserve(options.tokens_max == 0 ? tokens_most : std::min(options.tokens_max, tokens_most));
-  counters_.ttft_s.reset();
+  PlainAnswer answer{TRY(AnswerText::create(options.stops)), timed_on_piece};
   append(prompt);
-  Status status = prefill(timed(on_progress, callbacks_s_));
-  if (status) status = decode(answer, options);
-  if (!status && status.error().code != Code::kCancelled) return status.take_error();
-  if (!status) answer.result.finish = Finish::kCancelled;
-  answer.finish();
-  return std::move(answer.result);
+  Generation result;
+  result.finish = TRY(continue_sequence(answer, options, result.ids, on_progress));
+  result.text = answer.take_text();
+  return result;
+}
+
+Result<ChatReply> Session::reply(const ChatRequest& request, const GenerateOptions& options, OnPiece on_piece,
+                                 OnProgress on_progress) {
+  const EngineTurn turn(engine_);
+  TRY(turn.status());
+  TRY(check_usable());
+  TRY(check_sampling(options.sampling, engine_.info().vocabulary_size));
+  const Tokenizer* tokenizer = engine_.tokenizer();
+  const std::vector<TokenId> prompt = TRY(render_chat(tokenizer, request));
+  if (!request.add_generation_prompt) return error(Code::kArgument, "a reply needs add_generation_prompt");
+  const auto timed_on_piece = timed(on_piece, callbacks_s_);
+  auto parser = find_chat_format(*tokenizer)->create_parser(*tokenizer, request.thinking);
+  ChatAnswer answer(std::move(parser), TRY(AnswerText::create(options.stops)), timed_on_piece);
+  TRY(begin_conversation(prompt));
+  ChatReply result;
+  result.prompt_tokens = prompt.size();
+  result.reused_tokens = memory_.state->position();
+  append(std::span(prompt).subspan(token_count_));
+  result.finish = TRY(continue_sequence(answer, options, result.ids, on_progress));
+  result.message = answer.message();
+  return result;
+}
+
+/// Makes the sequence `prompt`, keeping the beginning that it has in common with it.
+Status Session::begin_conversation(std::span<const TokenId> prompt) {
+  if (prompt.size() > capacity_tokens()) {
+    return error(Code::kArgument, "the conversation has %zu tokens, which do not fit a context of %zu", prompt.size(),
+                 capacity_tokens());
+  }
+  go_back(common_tokens(prompt));
+  return {};
+}
+
+/// Runs what is left of the sequence and appends an answer, whose tokens `ids` receives. Cancelling is no error.
+Result<Finish> Session::continue_sequence(Answer& answer, const GenerateOptions& options, std::vector<TokenId>& ids,
+                                          OnProgress on_progress) {
+  const size_t tokens_most = capacity_tokens() + 1;
+  ids.reserve(options.tokens_max == 0 ? tokens_most : std::min(options.tokens_max, tokens_most));
+  counters_.ttft_s.reset();
+  answer_start_ = SteadyClock::now();
+  const Status read = prefill(timed(on_progress, callbacks_s_));
+  Result<Finish> finish = read ? decode(answer, options, ids) : Result<Finish>(read.error());
+  if (!finish && finish.error().code != Code::kCancelled) return finish;
+  return answer.end(finish ? finish.value() : Finish::kCancelled);
 }
 
 /// Runs what is left of the sequence, so that the logits of its last token are there.
@@ -262,30 +280,20 @@ Status Session::prefill_chunks(OnProgress on_progress) {
   return {};
 }
 
-Status Session::decode(Answer& answer, const GenerateOptions& options) {
+Result<Finish> Session::decode(Answer& answer, const GenerateOptions& options, std::vector<TokenId>& ids) {
   const PhaseTimer timer(*this, &Statistics::decode_s);
-  std::vector<TokenId>& ids = answer.result.ids;
   for (;;) {
-    if (take_cancelled()) return error(Code::kCancelled, "cancelled by the caller");
+    if (take_cancelled()) return Finish::kCancelled;
     const TokenId id = TRY(choose(options.sampling, ids));
-    if (ids.empty()) counters_.ttft_s = seconds_since(answer.start);
+    if (ids.empty()) counters_.ttft_s = seconds_since(answer_start_);
     ids.push_back(id);
     ++counters_.tokens;
     append({&id, 1});
-    if (is_stop_id(id, options)) {
-      answer.result.finish = answer.add(id, {}).value_or(Finish::kStop);
-      return {};
-    }
+    if (is_stop_id(id, options)) return answer.add(id, {}).value_or(Finish::kStop);
     const Tokenizer* tokenizer = engine_.tokenizer();
     const std::string_view bytes = tokenizer ? tokenizer->token_bytes(id).value_or("") : "";
-    if (const std::optional<Finish> finish = answer.add(id, bytes)) {
-      answer.result.finish = *finish;
-      return {};
-    }
-    if (ids.size() == options.tokens_max || token_count_ > capacity_tokens()) {
-      answer.result.finish = Finish::kLength;
-      return {};
-    }
+    if (const std::optional<Finish> finish = answer.add(id, bytes)) return *finish;
+    if (ids.size() == options.tokens_max || token_count_ > capacity_tokens()) return Finish::kLength;
     if (engine_.has_pending_budget()) TRY(engine_.adopt_pending_budget());
     TRY(run(ids_to_run(), {memory_.logits.view().row_range(0, 1)}));
     ++counters_.decode_passes;

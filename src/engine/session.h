@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,11 +12,12 @@
 
 #include "base/function_ref.h"
 #include "base/result.h"
-#include "engine/answer_text.h"
+#include "engine/answer.h"
 #include "engine/engine.h"
 #include "engine/sampler.h"
 #include "engine/snapshot_store.h"
 #include "engine/statistics.h"
+#include "text/chat/chat_format.h"
 
 namespace headrace {
 
@@ -27,18 +29,19 @@ struct EvaluatedToken {
   const std::vector<RoutedExperts>* routing = nullptr;  ///< Null when not asked for.
 };
 
-/// A piece of an answer; valid during the callback.
-struct AnswerPiece {
-  std::string_view text;  ///< Valid UTF-8, possibly empty.
-  TokenId id = -1;        ///< The token just generated; -1 for the piece that releases what was held back at the end.
-};
-
-enum class Finish : uint8_t { kStop, kLength, kCancelled };
-
 struct Generation {
   Finish finish = Finish::kStop;
   std::vector<TokenId> ids;  ///< A stop id included.
   std::string text;          ///< All pieces.
+};
+
+/// What a reply to a conversation came to.
+struct ChatReply {
+  Finish finish = Finish::kStop;
+  std::vector<TokenId> ids;  ///< Generated; a stop id included.
+  ParsedMessage message;
+  size_t prompt_tokens = 0;  ///< Of the rendered conversation ...
+  size_t reused_tokens = 0;  ///< ... of which the session had these already.
 };
 
 struct GenerateOptions {
@@ -61,7 +64,7 @@ class Session {
   using OnProgress = FunctionRef<bool(size_t done_tokens, size_t total_tokens)>;
   /// false cancels.
   using OnToken = FunctionRef<bool(const EvaluatedToken&)>;
-  using OnPiece = FunctionRef<bool(const AnswerPiece&)>;
+  using OnPiece = headrace::OnPiece;
 
   ~Session();
   Session(const Session&) = delete;
@@ -107,28 +110,36 @@ class Session {
   Result<Generation> generate(std::span<const TokenId> prompt, const GenerateOptions& options, OnPiece on_piece,
                               OnProgress on_progress);
 
+  /// Makes the sequence that of `request`, in the model's chat format, keeping what it already has of it, and appends
+  /// the model's answer. Pieces are of the kinds kReasoning, kContent and kToolCall. kUnsupported for a model without
+  /// chat format, kArgument for a request without generation prompt; otherwise as `generate`.
+  Result<ChatReply> reply(const ChatRequest& request, const GenerateOptions& options, OnPiece on_piece,
+                          OnProgress on_progress);
+
   /// Writes the sequence and its state to `path`, as a whole or not at all: what was there before stays when anything
   /// fails (kIo), and then nothing else remains. Changes nothing here. kArgument when `path` is no place for a file.
-  Status save(const std::string& path);
+  /// `note` is for whoever loads it: at most SnapshotHeader::kNoteBytesMax bytes.
+  Status save(const std::string& path, std::string_view note = {});
   /// Becomes what was saved, under whatever budget, threads and instruction set, and goes on with the same bits.
   /// Allowed after a failure, too. The file is read twice: everything is looked at before anything here changes.
   /// kFormat: it is damaged; kArgument: it is of another model (as far as Model::fingerprint tells), or longer than the
   /// context; kUnsupported: of a newer version. Only a file that changes, or a drive that fails, between the readings
-  /// leaves a session that needs `reset` or another `load`. Snapshots are forgotten.
-  Status load(const std::string& path);
+  /// leaves a session that needs `reset` or another `load`. Snapshots are forgotten. `note` receives
+  /// what was saved with it.
+  Status load(const std::string& path, std::string* note = nullptr);
 
   Statistics statistics() const;
 
  private:
   friend class Engine;
   class PhaseTimer;
-  struct Answer;
 
   Session(Engine& engine, SessionMemory memory) : engine_(engine), memory_(std::move(memory)) {}
 
   Status check_usable() const;
   Status check_new_ids(std::span<const TokenId> ids) const;
   void append(std::span<const TokenId> ids);
+  size_t common_tokens(std::span<const TokenId> wanted) const;
   void go_back(size_t tokens);
   void restore_at(size_t tokens);
   void keep_snapshot(bool is_marked = false);
@@ -145,7 +156,10 @@ class Session {
   Status end_prompt(Status status);
   Status evaluate_all(const EvaluateOptions& options, OnToken on_token, OnProgress on_progress);
   Status evaluate_chunk(size_t first, size_t count, const EvaluateOptions& options, OnToken on_token);
-  Status decode(Answer& answer, const GenerateOptions& options);
+  Status begin_conversation(std::span<const TokenId> prompt);
+  Result<Finish> continue_sequence(Answer& answer, const GenerateOptions& options, std::vector<TokenId>& ids,
+                                   OnProgress on_progress);
+  Result<Finish> decode(Answer& answer, const GenerateOptions& options, std::vector<TokenId>& ids);
   Result<TokenId> choose(const SamplingOptions& options, std::span<const TokenId> generated);
   bool is_stop_id(TokenId id, const GenerateOptions& options) const;
 
@@ -160,6 +174,7 @@ class Session {
   std::atomic<bool> cancelled_{false};
   Statistics counters_;
   double callbacks_s_ = 0;  // Spent in the caller's callbacks.
+  std::chrono::steady_clock::time_point answer_start_;
 };
 
 }  // namespace headrace

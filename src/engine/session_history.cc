@@ -33,9 +33,14 @@ Result<size_t> Session::keep_common_prefix(std::span<const TokenId> wanted) {
   const EngineTurn turn(engine_);
   TRY(turn.status());
   TRY(check_usable());
-  const auto common = std::ranges::mismatch(ids(), wanted).in1 - ids().begin();
-  go_back(static_cast<size_t>(common));
-  return static_cast<size_t>(common);
+  const size_t common = common_tokens(wanted);
+  go_back(common);
+  return common;
+}
+
+/// How many tokens the sequence and `wanted` begin with alike.
+size_t Session::common_tokens(std::span<const TokenId> wanted) const {
+  return static_cast<size_t>(std::ranges::mismatch(ids(), wanted).in1 - ids().begin());
 }
 
 void Session::go_back(size_t tokens) {

@@ -73,6 +73,7 @@ Status check_fits(const SnapshotHeader& header, const SnapshotTarget& target) {
 Status write_snapshot(AtomicFile& file, const SnapshotHeader& header, const SnapshotContents& contents,
                       std::span<std::byte> buffer) {
   ENSURE(header.token_count == contents.ids.size() && header.position == contents.state.position());
+  ENSURE(header.note_bytes == contents.note.size());
   SnapshotSink sink(file, buffer);
   TRY(sink.write(encode_snapshot_header(header)));
   TRY(sink.write(std::as_bytes(contents.ids)));
@@ -81,6 +82,9 @@ Status write_snapshot(AtomicFile& file, const SnapshotHeader& header, const Snap
     TRY(contents.state.visit(part, contents.state.position(),
                              [&](std::span<std::byte> piece) { return sink.write(piece); }));
   }
+  TRY(sink.write(std::as_bytes(std::span(contents.note))));
+  constexpr std::array<std::byte, sizeof(float)> kZeros{};
+  TRY(sink.write(std::span(kZeros).first(static_cast<size_t>(header.padded_note_bytes() - header.note_bytes))));
   return sink.finish();
 }
 
@@ -173,6 +177,11 @@ Status SnapshotReader::check_numbers(uint64_t bytes, const SnapshotTarget& targe
   return {};
 }
 
+Status SnapshotReader::skip(uint64_t bytes) {
+  while (bytes > 0) bytes -= TRY(next(bytes)).size();
+  return {};
+}
+
 Result<Hash128> SnapshotReader::check_hash() {
   const Hash128 expected = hasher_.digest();
   Hash128 stored;
@@ -189,12 +198,13 @@ Result<SnapshotHeader> SnapshotReader::check(const SnapshotTarget& target) {
     if (header.has_logits) TRY(check_numbers(header.vocabulary_size * sizeof(float), target));
     TRY(check_numbers(header.recurrent_bytes, target));
     TRY(check_numbers(header.positional_bytes, target));
+    TRY(skip(header.padded_note_bytes()));
     checked_hash_ = TRY(check_hash());
     return header;
   });
 }
 
-Status SnapshotReader::read(const SnapshotHeader& header, const SnapshotContents& contents) {
+Status SnapshotReader::read(const SnapshotHeader& header, SnapshotContents& contents) {
   return with_path([&]() -> Status {
     const SnapshotHeader again = TRY(read_header());
     if (again != header) return error(Code::kFormat, "it changed while it was read");
@@ -205,6 +215,9 @@ Status SnapshotReader::read(const SnapshotHeader& header, const SnapshotContents
     for (const StatePart part : kParts) {
       TRY(contents.state.visit(part, tokens, [&](std::span<std::byte> piece) { return copy_next(piece); }));
     }
+    contents.note.resize(static_cast<size_t>(header.padded_note_bytes()));
+    TRY(copy_next(std::as_writable_bytes(std::span(contents.note))));
+    contents.note.resize(static_cast<size_t>(header.note_bytes));
     // Not only sound, but the one that was looked at.
     const Hash128 hash = TRY(check_hash());
     if (hash != checked_hash_) return error(Code::kFormat, "it changed while it was read");

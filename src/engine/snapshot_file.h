@@ -19,6 +19,7 @@ struct SnapshotContents {
   SequenceState& state;
   std::span<int32_t> ids;   ///< When reading: room for all that the sequence may have.
   std::span<float> logits;  ///< [vocabulary]
+  std::string note;         ///< Of the caller.
 };
 
 /// What a snapshot has to fit.
@@ -48,7 +49,7 @@ class SnapshotReader {
   /// Reads everything again, into `contents`, whose state is then that of the file. `header` is what `check` gave.
   /// After an error `contents` are neither what they were nor what the file holds: kFormat when the file has changed
   /// since.
-  Status read(const SnapshotHeader& header, const SnapshotContents& contents);
+  Status read(const SnapshotHeader& header, SnapshotContents& contents);
 
  private:
   SnapshotReader(std::unique_ptr<ReadableFile> file, std::span<std::byte> buffer)
@@ -61,6 +62,7 @@ class SnapshotReader {
   Result<SnapshotHeader> read_header();
   Status check_ids(const SnapshotHeader& header);
   Status check_numbers(uint64_t bytes, const SnapshotTarget& target);
+  Status skip(uint64_t bytes);
   Result<Hash128> check_hash();
   template <class Body>
   auto with_path(Body&& body);

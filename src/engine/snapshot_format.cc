@@ -3,6 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "io/alignment.h"
+
 namespace headrace {
 namespace {
 
@@ -23,7 +25,8 @@ struct StoredHeader {
   uint64_t recurrent_bytes = 0;
   uint64_t positional_bytes = 0;
   uint64_t file_bytes = 0;
-  std::array<uint64_t, 4> reserved{};  // Zero.
+  uint64_t note_bytes = 0;
+  std::array<uint64_t, 3> reserved{};  // Zero.
   uint64_t hash = 0;                   // Of all before it: the lower half of XXH3-128.
 };
 static_assert(sizeof(StoredHeader) == SnapshotHeader::kBytes, "There is no padding.");
@@ -46,7 +49,9 @@ Status check_ranges(const SnapshotHeader& header) {
                                header.position <= header.token_count && header.vocabulary_size > 0 &&
                                header.vocabulary_size <= SnapshotHeader::kVocabularyMax;
   const bool are_logits_fine = !header.has_logits || header.position > 0;
-  if (are_counts_fine && are_logits_fine && is_part(header.recurrent_bytes) && is_part(header.positional_bytes)) {
+  const bool is_note_fine = header.note_bytes <= SnapshotHeader::kNoteBytesMax;
+  if (are_counts_fine && are_logits_fine && is_note_fine && is_part(header.recurrent_bytes) &&
+      is_part(header.positional_bytes)) {
     return {};
   }
   return error(Code::kFormat, "its header holds impossible numbers");
@@ -54,9 +59,14 @@ Status check_ranges(const SnapshotHeader& header) {
 
 }  // namespace
 
+uint64_t SnapshotHeader::padded_note_bytes() const {
+  return align_up(note_bytes, sizeof(float));
+}
+
 uint64_t SnapshotHeader::file_bytes() const {
   const uint64_t logits_bytes = has_logits ? vocabulary_size * sizeof(float) : 0;
-  return kBytes + token_count * sizeof(int32_t) + logits_bytes + recurrent_bytes + positional_bytes + kHashBytes;
+  return kBytes + token_count * sizeof(int32_t) + logits_bytes + recurrent_bytes + positional_bytes +
+         padded_note_bytes() + kHashBytes;
 }
 
 std::array<std::byte, SnapshotHeader::kBytes> encode_snapshot_header(const SnapshotHeader& header) {
@@ -72,7 +82,8 @@ std::array<std::byte, SnapshotHeader::kBytes> encode_snapshot_header(const Snaps
                          .vocabulary_size = header.vocabulary_size,
                          .recurrent_bytes = header.recurrent_bytes,
                          .positional_bytes = header.positional_bytes,
-                         .file_bytes = header.file_bytes()};
+                         .file_bytes = header.file_bytes(),
+                         .note_bytes = header.note_bytes};
   stored.hash = hash_of(stored);
   return std::bit_cast<std::array<std::byte, SnapshotHeader::kBytes>>(stored);
 }
@@ -89,7 +100,7 @@ Result<SnapshotHeader> parse_snapshot_header(std::span<const std::byte, Snapshot
   const bool is_whole = stored.version == SnapshotHeader::kVersion && stored.header_bytes == SnapshotHeader::kBytes &&
                         stored.hash == hash_of(stored);
   if (!is_whole) return error(Code::kFormat, "its header is damaged");
-  if (stored.flags > kHasLogits || stored.reserved != std::array<uint64_t, 4>()) {
+  if (stored.flags > kHasLogits || stored.reserved != std::array<uint64_t, 3>()) {
     return error(Code::kFormat, "its header holds what this version does not know");
   }
   const SnapshotHeader header = {.model = {stored.model_low, stored.model_high},
@@ -99,7 +110,8 @@ Result<SnapshotHeader> parse_snapshot_header(std::span<const std::byte, Snapshot
                                  .position = stored.position,
                                  .vocabulary_size = stored.vocabulary_size,
                                  .recurrent_bytes = stored.recurrent_bytes,
-                                 .positional_bytes = stored.positional_bytes};
+                                 .positional_bytes = stored.positional_bytes,
+                                 .note_bytes = stored.note_bytes};
   TRY(check_ranges(header));
   if (stored.file_bytes != header.file_bytes()) return error(Code::kFormat, "its header holds impossible numbers");
   if (stored.file_bytes == file_bytes) return header;

@@ -21,6 +21,7 @@ enum class NumericMode : uint32_t { kExact = 0 };
 ///     logits      4 bytes for each entry of the vocabulary, if there are any
 ///     recurrent   SequenceState's parts, as it hands them out
 ///     positional
+///     note        of the caller, with zeros up to a multiple of four bytes
 ///     hash        16 bytes: XXH3-128 of everything before
 struct SnapshotHeader {
   static constexpr size_t kBytes = 128;
@@ -29,6 +30,7 @@ struct SnapshotHeader {
   /// Bounds of what a file may claim, far above any model: sums of its sizes stay far below 64 bits.
   static constexpr uint64_t kTokensMax = uint64_t{1} << 31;
   static constexpr uint64_t kVocabularyMax = uint64_t{1} << 31;
+  static constexpr uint64_t kNoteBytesMax = uint64_t{16} << 20;
   static constexpr uint64_t kPartBytesMax = uint64_t{1} << 50;
 
   Hash128 model;  ///< Model::fingerprint, which says what it covers.
@@ -39,7 +41,10 @@ struct SnapshotHeader {
   uint64_t vocabulary_size = 0;
   uint64_t recurrent_bytes = 0;
   uint64_t positional_bytes = 0;
+  uint64_t note_bytes = 0;  ///< Without the zeros.
 
+  /// Of the section of the note.
+  uint64_t padded_note_bytes() const;
   /// Of the whole file.
   uint64_t file_bytes() const;
   bool operator==(const SnapshotHeader&) const = default;

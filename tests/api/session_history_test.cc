@@ -88,10 +88,10 @@ TEST_F(SessionHistoryApi, SavedSessionsGoOnUnderAnotherBudget) {
   const TempFolder folder;
   const Ids answer = generate(session_, kPrompt, 12);
   session_.rewind(kPrompt.size() + 4);
-  session_.save(folder.file("story"));
+  session_.save(folder.file("story"), "Once\0upon");
   api::Model small(kDemo, options_with(HEADRACE_BUDGET_FLOOR, 1));
   api::Session other = small.create_session();
-  other.load(folder.file("story"));
+  EXPECT_EQ(other.load(folder.file("story")), "Once");
   EXPECT_EQ(other.token_count(), kPrompt.size() + 4);
   EXPECT_EQ(generate(other, {}, 8), Ids(answer.begin() + 4, answer.end()));
   EXPECT_EQ(other.keep_copies(3), 0u);  // At the floor.
@@ -129,10 +129,10 @@ TEST_F(SessionHistoryApi, NullHandlesAndPlacesAreRefused) {
   EXPECT_EQ(headrace_session_keep_copies(nullptr, 1, &count, nullptr), HEADRACE_ARGUMENT);
   EXPECT_EQ(headrace_session_keep_copies(session, 1, nullptr, nullptr), HEADRACE_OK);
   EXPECT_EQ(headrace_session_mark(nullptr, nullptr), HEADRACE_ARGUMENT);
-  EXPECT_EQ(headrace_session_save(session, nullptr, nullptr), HEADRACE_ARGUMENT);
-  EXPECT_EQ(headrace_session_load(session, nullptr, nullptr), HEADRACE_ARGUMENT);
-  EXPECT_EQ(headrace_session_save(nullptr, "x", nullptr), HEADRACE_ARGUMENT);
-  EXPECT_EQ(headrace_session_load(nullptr, "x", nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_session_save(session, nullptr, nullptr, 0, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_session_load(session, nullptr, nullptr, nullptr, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_session_save(nullptr, "x", nullptr, 0, nullptr), HEADRACE_ARGUMENT);
+  EXPECT_EQ(headrace_session_load(nullptr, "x", nullptr, nullptr, nullptr), HEADRACE_ARGUMENT);
 }
 
 }  // namespace

@@ -140,6 +140,19 @@ TEST_F(SessionFile, HoldsWhatItsDescriptionSays) {
   EXPECT_EQ(bytes, with_hashes(bytes));
 }
 
+TEST_F(SessionFile, KeepsTheNoteOfItsCallerByteForByte) {
+  generate(*session_, {1, 2, 3}, 3);
+  for (const std::string& note :
+       {std::string(), std::string("a\0c", 3), std::string("four"), std::string(9999, '\xff')}) {
+    ASSERT_TRUE(session_->save(path(), note));
+    EXPECT_EQ(plain_read(path()).size() % 4, 0u);
+    std::string loaded = "not this";
+    ASSERT_TRUE(session_->load(path(), &loaded));
+    EXPECT_EQ(loaded, note);
+  }
+  EXPECT_EQ(session_->save(path(), std::string((16 << 20) + 1, 'x')).error().code, Code::kArgument);
+}
+
 TEST_F(SessionFile, EmptyCancelledAndFullSequencesComeBack) {
   ASSERT_TRUE(session_->save(path()));
   generate(*session_, {5}, 2);

@@ -75,7 +75,8 @@ void check_accepted(SnapshotReader& reader, const SnapshotHeader& header, std::s
   TinyState state;
   std::array<int32_t, kCapacityTokens + 1> ids{};
   std::array<float, kVocabulary> logits{};
-  const Status status = reader.read(header, {state, ids, logits});
+  SnapshotContents contents{state, ids, logits, {}};
+  const Status status = reader.read(header, contents);
   ENSURE(status);
   state.check();
   ENSURE(state.position() == header.position && header.position <= header.token_count);

@@ -14,8 +14,8 @@ namespace headrace {
 
 /// What a publisher recommends.
 struct RecommendedSampling {
-  float temperature;
-  float top_p;
+  double temperature;
+  double top_p;
 };
 
 /// How a family of models was trained to see conversations: one constant per format, in a file of its own.

@@ -321,7 +321,7 @@ constexpr ChatFormat kKimiXtml = {
     .controls = kControls,
     .stops = kStops,
     .has_thinking = true,
-    .sampling = RecommendedSampling{.temperature = 1.0F, .top_p = 0.95F},
+    .sampling = RecommendedSampling{.temperature = 1.0, .top_p = 0.95},
     .render = render_kimi_xtml,
     .create_parser = create_kimi_xtml_parser,
 };

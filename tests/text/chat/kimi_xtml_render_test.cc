@@ -285,8 +285,8 @@ TEST(KimiXtml, HasThePublishersNameStopsAndSampling) {
   EXPECT_EQ(kKimiXtml.stops[0].name(), "<|end_of_msg|>");
   EXPECT_EQ(kKimiXtml.stops[1].name(), "[EOS]");
   ASSERT_TRUE(kKimiXtml.sampling);
-  EXPECT_EQ(kKimiXtml.sampling->temperature, 1.0F);
-  EXPECT_EQ(kKimiXtml.sampling->top_p, 0.95F);
+  EXPECT_EQ(kKimiXtml.sampling->temperature, 1.0);
+  EXPECT_EQ(kKimiXtml.sampling->top_p, 0.95);
 }
 
 }  // namespace
