@@ -88,9 +88,18 @@ std::string output_of(const std::string& command) {
 
 TEST(Examples, ContinueAText) {
   const std::string arguments = " '" + kDemo + "' 'Once upon a time'";
-  const std::string c_output = output_of(HEADRACE_EXAMPLE_C + arguments);
+  const std::string c_output = output_of(std::string(HEADRACE_EXAMPLES "generate_c") + arguments);
   EXPECT_TRUE(c_output.starts_with(", there was a young girl named Tess.")) << c_output;
-  EXPECT_EQ(output_of(HEADRACE_EXAMPLE_CPP + arguments), c_output);
+  EXPECT_EQ(output_of(std::string(HEADRACE_EXAMPLES "generate_cpp") + arguments), c_output);
+}
+
+TEST(Examples, ConverseAndKeepWhatWasRead) {
+  const std::string arguments = " '" + kDemo + "' 'Tell me a story about a red kite.' 'And then?'";
+  const std::string c_output = output_of(std::string(HEADRACE_EXAMPLES "chat_c") + arguments);
+  EXPECT_TRUE(c_output.starts_with("Once upon a time, there was a small girl named Kira.")) << c_output;
+  EXPECT_NE(c_output.find(", 0 of them kept"), std::string::npos) << c_output;
+  EXPECT_EQ(c_output.find(", 0 of them kept", c_output.find("kept") + 4), std::string::npos) << c_output;
+  EXPECT_EQ(output_of(std::string(HEADRACE_EXAMPLES "chat_cpp") + arguments), c_output);
 }
 
 }  // namespace
