@@ -33,6 +33,10 @@ void check_settings(const Settings& settings) {
     if (!settings.has(name)) continue;
     throw UsageError(fmt::format("-{}{}: eval does not generate text", std::strlen(name) > 1 ? "-" : "", name));
   }
+  if (settings.has("system")) throw UsageError("--system: eval reads plain text, not conversations");
+  if (!settings.think.empty() && settings.think != "off") {
+    throw UsageError("--think: eval reads plain text, not conversations; only off is allowed");
+  }
   if (settings.temperature != 0) throw UsageError("--temp: eval does not generate; only 0 is allowed");
   if (!settings.ids.empty() && (settings.arguments.size() > 1 || !settings.file.empty())) {
     throw UsageError("--ids are the tokens; they stand alone, without TEXT and --file");

@@ -1,19 +1,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/answer_printer.h"
+#include "cli/chat_request.h"
 #include "cli/commands.h"
+#include "cli/generation.h"
 #include "cli/interrupt.h"
 #include "cli/json_text.h"
 #include "cli/model_path.h"
 #include "cli/open_model.h"
 #include "cli/progress.h"
+#include "cli/reply.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
 #include "cli/text_source.h"
@@ -22,84 +24,106 @@
 namespace headrace::cli::cmd {
 namespace {
 
-/// Tokens of an answer when -n is not given: enough for an answer, and an end for a model that never stops.
+/// Tokens of a continuation when -n is not given: text need not have an end.
 constexpr size_t kTokensDefault = 512;
 
-/// Refuses, before any weight is read, what would need a chat format.
-void check_chat_format(const Settings& settings) {
-  if (settings.raw || !settings.ids.empty()) return;
-  const api::Tokenizer tokenizer(model_folder(settings.arguments[0]));
-  const auto format = nlohmann::json::parse(tokenizer.view().json())["chat_format"];
-  if (format.is_null()) return;
-  throw UsageError(fmt::format(
-      "this model was trained on chats ({}), and this version cannot write its chat format yet; use --raw to continue "
-      "the text as it stands",
-      format.get<std::string>()));
+/// How the answer of either kind went.
+struct Answer {
+  std::vector<int32_t> ids;
+  headrace_finish finish = HEADRACE_FINISH_STOP;
+  std::string text;
+  std::string reasoning;
+  std::string tool_calls = "[]";
+};
+
+bool is_continuation(const Settings& settings) {
+  return settings.raw || !settings.ids.empty();
 }
 
-std::vector<int32_t> prompt_ids(const Settings& settings, const api::Model& model, const std::string& text) {
-  if (!settings.ids.empty()) return settings.ids;
-  if (!model.has_tokenizer()) throw UsageError("this model folder has no tokenizer; give the prompt with --ids");
-  return model.tokenizer().tokenize(text, api::TextKind::kPlain);
-}
-
-api::GenerateOptions generate_options(const Settings& settings) {
-  api::GenerateOptions options;
-  options.tokens_max = settings.tokens_max.value_or(kTokensDefault);
-  options.temperature = settings.temperature;
-  options.top_p = settings.top_p;
-  options.top_k = settings.top_k;
-  if (settings.top_p == 0) options.top_k = 1;  // A vanishing share keeps the best token; the library's 0 keeps all.
-  options.min_p = settings.min_p;
-  options.seed = settings.seed;
-  options.stops = settings.stops;
-  return options;
-}
-
-const char* finish_name(headrace_finish finish) {
-  switch (finish) {
-    case HEADRACE_FINISH_STOP:
-      return "stop";
-    case HEADRACE_FINISH_LENGTH:
-      return "length";
-    case HEADRACE_FINISH_CANCELLED:
-      break;
+void check_use(const Settings& settings) {
+  if (!settings.ids.empty() && (settings.arguments.size() > 1 || !settings.file.empty() || settings.raw)) {
+    throw UsageError("--ids is the prompt; it stands alone, without PROMPT, --file and --raw");
   }
-  return "cancelled";
+  for (const char* option : {"system", "think"}) {
+    if (is_continuation(settings) && settings.has(option)) {
+      throw UsageError(fmt::format("--{} is for conversations; it has no meaning with --raw and --ids", option));
+    }
+  }
 }
 
-std::string result_json(const api::Generation& answer, const std::string& stats) {
-  return fmt::format("{{\"text\":{},\"ids\":{},\"finish\":\"{}\",\"reasoning\":\"\",\"tool_calls\":[],\"stats\":{}}}\n",
-                     json_string(answer.text), json_ids(answer.ids), finish_name(answer.finish), stats);
+/// Whether the prompt is a user's turn; told before any weight is read.
+bool is_chat(const Settings& settings) {
+  if (is_continuation(settings)) return false;
+  const api::Tokenizer tokenizer(model_folder(settings.arguments[0]));
+  const ChatFormatInfo format = chat_format_info(tokenizer.view());
+  if (format.name.empty() && (settings.has("system") || settings.has("think"))) {
+    throw UsageError("this model has no chat format: --system and --think have no meaning for it");
+  }
+  if (!format.name.empty()) check_thinking(settings.think, format);
+  return !format.name.empty();
+}
+
+Answer continue_text(const Settings& settings, api::Session& session, const std::vector<int32_t>& ids,
+                     AnswerPrinter* printer) {
+  const InterruptTarget interrupt(session.handle());
+  api::GenerateOptions options = generate_options(settings, nullptr);
+  if (!settings.tokens_max) options.tokens_max = kTokensDefault;
+  PromptProgress progress;
+  options.on_progress = progress.callback();
+  api::Generation generation = session.generate(ids, options, [&](const headrace_piece& piece) {
+    if (printer) print_piece(*printer, piece);
+    return true;
+  });
+  if (printer) printer->finish();
+  return {.ids = std::move(generation.ids), .finish = generation.finish, .text = std::move(generation.text)};
+}
+
+Answer answer_turn(const Settings& settings, const api::Model& model, api::Session& session, const std::string& text,
+                   AnswerPrinter* printer) {
+  ChatRequest request;
+  request.set_system(settings.system);
+  request.set_thinking(settings.think);
+  request.add_user(text);
+  const ChatFormatInfo format = chat_format_info(model.tokenizer());
+  api::Reply reply = print_reply(session, request.json(), generate_options(settings, &format), printer);
+  const auto message = nlohmann::ordered_json::parse(reply.message);
+  Answer answer{.ids = std::move(reply.ids), .finish = reply.finish, .text = message["content"]};
+  if (message.contains("reasoning_content")) answer.reasoning = message["reasoning_content"];
+  if (message.contains("tool_calls")) answer.tool_calls = message["tool_calls"].dump();
+  return answer;
+}
+
+Answer make_answer(const Settings& settings, const api::Model& model, api::Session& session, const std::string& text,
+                   bool chat) {
+  AnswerPrinter printer{Terminal(STDOUT_FILENO)};
+  AnswerPrinter* const shown = settings.json ? nullptr : &printer;
+  if (chat) return answer_turn(settings, model, session, text, shown);
+  if (!settings.ids.empty()) return continue_text(settings, session, settings.ids, shown);
+  if (!model.has_tokenizer()) throw UsageError("this model folder has no tokenizer; give the prompt with --ids");
+  return continue_text(settings, session, model.tokenizer().tokenize(text, api::TextKind::kPlain), shown);
+}
+
+std::string result_json(const Answer& answer, const std::string& stats) {
+  return fmt::format("{{\"text\":{},\"ids\":{},\"finish\":\"{}\",\"reasoning\":{},\"tool_calls\":{},\"stats\":{}}}\n",
+                     json_string(answer.text), json_ids(answer.ids), finish_name(answer.finish),
+                     json_string(answer.reasoning), answer.tool_calls, stats);
 }
 
 }  // namespace
 
 ExitStatus run(const Settings& settings) {
+  check_use(settings);
+  const bool chat = is_chat(settings);
   const bool has_ids = !settings.ids.empty();
-  if (has_ids && (settings.arguments.size() > 1 || !settings.file.empty() || settings.raw)) {
-    throw UsageError("--ids is the prompt; it stands alone, without PROMPT, --file and --raw");
-  }
-  check_chat_format(settings);
   const std::string text = has_ids ? std::string() : text_from(settings, 1, prompt_bytes_max(settings));
+  if (!has_ids && text.empty()) throw UsageError("the prompt is empty");
   api::Model model = open_model(settings, 1);
-  const std::vector<int32_t> ids = prompt_ids(settings, model, text);
-  if (ids.empty()) throw UsageError("the prompt is empty");
   api::Session session = model.create_session();
-  const InterruptTarget interrupt(session.handle());
-  api::GenerateOptions options = generate_options(settings);
-  PromptProgress progress;
-  options.on_progress = progress.callback();
-  AnswerPrinter printer{Terminal(STDOUT_FILENO)};
-  const api::Generation answer = session.generate(ids, options, [&](const headrace_piece& piece) {
-    if (!settings.json) printer.content({piece.text, piece.text_bytes});
-    return true;
-  });
+  const Answer answer = make_answer(settings, model, session, text, chat);
   const std::string stats = session.stats_json();
   if (settings.json) {
     write_stdout(result_json(answer, stats));
   } else {
-    printer.finish();
     tell(statistics_line(stats));
   }
   write_stats_file(settings, stats);

@@ -6,21 +6,48 @@ namespace headrace::cli {
 namespace {
 
 constexpr std::string_view kRunDetails =
-    R"(PROMPT is the argument, the contents of --file, or standard input, byte for byte. With --raw the model continues
-it as it stands; with --ids the prompt is a list of token ids. (A model with a chat format will get PROMPT as one
-user turn; this version has no chat formats yet and asks for --raw.) The answer goes to standard output as it is
-made, everything else to standard error. It ends at a stop token of the model, at --stop, after -n tokens (512), or
+    R"(PROMPT is the argument, the contents of --file, or standard input, byte for byte. A model with a chat format gets it
+as the turn of a user, and its answer is printed; reasoning is shown on a terminal only. With --raw, and for other
+models, the text is continued as it stands; with --ids the prompt is a list of token ids. The answer goes to standard
+output as it is made, everything else to standard error. It ends when the model ends it, at --stop, after -n tokens, or
 when the context is full. Ctrl-C stops it; what was made so far stands.
+
+Without --temp and --top-p a chat model is sampled as its publisher recommends; the same --seed (default 0) gives the
+same answer again. Text that is continued is greedy.
 
 --json prints {"text", "ids", "finish", "reasoning", "tool_calls", "stats"} when done; "finish" is "stop", "length"
 or "cancelled", "ids" holds the stop token too.
 
 Examples:
-  headrace run demo --raw "Once upon a time"
-  headrace run ~/models/kimi-k3 --raw --file story.txt -n 200 --temp 0.8 --min-p 0.05 --seed 7
+  headrace run demo "Could you write a story with a white key in it?"
+  headrace run ~/models/kimi-k3 --think off --system "You are terse." --file question.txt
   headrace run demo --raw "Once upon a time" --stop "The end" --json --stats stats.json
   echo -n "Once upon" | headrace run demo --raw --budget floor
   headrace run demo --ids 483,502,258,386 -n 40
+)";
+
+constexpr std::string_view kChatDetails =
+    R"(A conversation, for models with a chat format. What you type is a user's turn; the model answers, and remembers. The
+line can be edited, with a history (arrow up) of this conversation; a paste may have many lines, and a line that ends
+with a backslash goes on in the next. Ctrl-C stops an answer, Ctrl-D ends. From a pipe every line is a turn.
+
+Commands:
+  /help                    list these
+  /reset                   a new conversation
+  /stats                   counters: tokens, speed, what was read
+  /save FILE, /load FILE   keep the conversation with the model's memory of it, and go on with it later
+  /system TEXT             instructions before the conversation
+  /think on|off|low|high|max   reasoning before the answer
+  /budget SIZE             another ceiling on memory
+  /quit                    end
+
+Nothing is written but what /save and --stats are told to. The same --seed (default 0) and the same words give the same
+answers.
+
+Examples:
+  headrace chat demo
+  headrace chat ~/models/kimi-k3 --budget 24G --ctx 16384 --think low
+  printf 'Hello!\nTell me a story.\n' | headrace chat demo
 )";
 
 constexpr std::string_view kEvalDetails =
@@ -132,14 +159,15 @@ Examples:
 )";
 
 constexpr unsigned kRunGroups =
-    kModelOptions | kPromptOptions | kSamplingOptions | kRunOptions | kJsonOption | kStatsOption;
+    kModelOptions | kPromptOptions | kChatOptions | kSamplingOptions | kRunOptions | kJsonOption | kStatsOption;
+constexpr unsigned kChatGroups = kModelOptions | kChatOptions | kSamplingOptions | kStatsOption;
 constexpr unsigned kEvalGroups =
-    kModelOptions | kPromptOptions | kSamplingOptions | kEvalOptions | kJsonOption | kStatsOption;
+    kModelOptions | kPromptOptions | kChatOptions | kSamplingOptions | kEvalOptions | kJsonOption | kStatsOption;
 constexpr unsigned kTextGroups = kFileOption | kJsonOption;
 
 constexpr Command kCommands[] = {
     {"run", "MODEL [PROMPT]", "one answer", kRunDetails, kRunGroups, 1, 2, cmd::run},
-    {"chat", "MODEL", "conversation", "", 0, 0, 0, nullptr},
+    {"chat", "MODEL", "conversation", kChatDetails, kChatGroups, 1, 1, cmd::chat},
     {"serve", "MODEL", "HTTP server", "", 0, 0, 0, nullptr},
     {"eval", "MODEL [TEXT]", "numbers: logits, next tokens, perplexity", kEvalDetails, kEvalGroups, 1, 2, cmd::eval},
     {"tokenize", "MODEL [TEXT]", "token ids of a text", kTokenizeDetails, kTextGroups | kMarkupOption, 1, 2,

@@ -25,6 +25,7 @@ std::span<const Command> commands();
 
 namespace cmd {
 ExitStatus run(const Settings& settings);
+ExitStatus chat(const Settings& settings);
 ExitStatus eval(const Settings& settings);
 ExitStatus tokenize(const Settings& settings);
 ExitStatus detokenize(const Settings& settings);

@@ -72,21 +72,28 @@ constexpr Option kOptions[] = {
      [](S& s, V v) { s.file = not_empty(v); }},
     {"markup", 0, "", "spellings of control tokens become control tokens", kMarkupOption,
      [](S& s, V) { s.markup = true; }},
-    {"image", 0, "FILE", "an image before the prompt (not in this version)", kPromptOptions, unavailable, true},
-    {"image-patches-max", 0, "N", "patch budget per image (not in this version)", kPromptOptions, unavailable},
-    {"system", 0, "TEXT", "system message of a chat (not in this version)", kPromptOptions, unavailable},
-    {"think", 0, "on|off|low|high|max", "reasoning of a chat (this version: off)", kPromptOptions,
-     [](S&, V v) { only(v, "on|off|low|high|max", "off"); }},
+    {"image", 0, "FILE", "an image before the prompt (not in this version)", kPromptOptions | kChatOptions, unavailable,
+     true},
+    {"image-patches-max", 0, "N", "patch budget per image (not in this version)", kPromptOptions | kChatOptions,
+     unavailable},
+    {"system", 0, "TEXT", "instructions before the conversation", kChatOptions,
+     [](S& s, V v) { s.system = not_empty(v); }},
+    {"think", 0, "on|off|low|high|max", "reasoning before the answer (default: as the model was made for)",
+     kChatOptions, [](S& s, V v) { s.think = one_of(v, "on|off|low|high|max"); }},
     // Sampling.
-    {"n", 'n', "N", "most tokens to generate (default 512)", kSamplingOptions,
+    {"n", 'n', "N", "most tokens to generate (default: 512 with --raw and --ids, else what the context holds)",
+     kSamplingOptions,
      [](S& s, V v) {
        s.tokens_max = whole_number(v, {1, kTokensMax});
      }},
-    {"temp", 0, "T", "temperature; 0 takes the most probable token (default 0)", kSamplingOptions,
+    {"temp", 0, "T",
+     "temperature; 0 takes the most probable token (default: 0 with --raw and --ids, else what suits the model)",
+     kSamplingOptions,
      [](S& s, V v) {
        s.temperature = real_number(v, {0, kTemperatureMax});
      }},
-    {"top-p", 0, "P", "keep the most probable tokens that have share P together (default 1)", kSamplingOptions,
+    {"top-p", 0, "P", "keep the most probable tokens that have share P together (default as for --temp)",
+     kSamplingOptions,
      [](S& s, V v) {
        s.top_p = real_number(v, {0, 1});
      }},

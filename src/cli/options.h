@@ -21,6 +21,7 @@ enum OptionGroup : unsigned {
   kStatsOption = 1u << 8,
   kPlanOptions = 1u << 9,
   kSynthOptions = 1u << 10,
+  kChatOptions = 1u << 11,
   kAllCommands = 1u << 31,
 };
 

@@ -40,6 +40,8 @@ struct Settings {
   std::vector<int32_t> ids;
   bool raw = false;
   bool markup = false;
+  std::string system;
+  std::string think;  ///< "": as the chat format has it.
 
   // Generation.
   std::optional<size_t> tokens_max;

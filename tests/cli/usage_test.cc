@@ -47,7 +47,7 @@ TEST(Usage, UnknownCommandsAreRefusedByName) {
 }
 
 TEST(Usage, CommandsOfLaterVersionsAreRefusedByName) {
-  for (const char* command : {"chat", "serve", "pack", "verify", "pull", "bench", "doctor", "trace", "cachesim"}) {
+  for (const char* command : {"serve", "pack", "verify", "pull", "bench", "doctor", "trace", "cachesim"}) {
     expect_refused({command, "demo"}, {command, "not available in this version"});
   }
 }
@@ -127,17 +127,17 @@ TEST(Usage, OptionsWithoutTheirValueOrGivenTwiceAreRefused) {
 
 TEST(Usage, WhatThisVersionLacksIsRefusedByNameAndItsNeutralValuePasses) {
   const std::vector<std::pair<std::string, std::string>> lacking = {
-      {"--numeric", "fast"},     {"--kv", "qat"},           {"--image", "cat.png"},     {"--image-patches-max", "9"},
-      {"--system", "Be brief."}, {"--think", "high"},       {"--mirror", "/tmp"},       {"--warm", "usage.json"},
-      {"--session-dir", "/tmp"}, {"--session-space", "1G"}, {"--cache-policy", "vote"}, {"--lookahead", "2"}};
+      {"--numeric", "fast"},      {"--kv", "qat"},          {"--image", "cat.png"},    {"--image-patches-max", "9"},
+      {"--mirror", "/tmp"},       {"--warm", "usage.json"}, {"--session-dir", "/tmp"}, {"--session-space", "1G"},
+      {"--cache-policy", "vote"}, {"--lookahead", "2"}};
   for (const char* command : {"run", "eval"}) {
     for (const auto& [option, value] : lacking) {
       expect_refused(with_option(command, {option, value}), {option, value, "not available in this version"});
     }
     expect_refused(with_option(command, {"--verify"}), {"--verify", "not available in this version"});
-    const auto neutral = run_program(
-        with_option(command, {"--numeric", "exact", "--kv", "exact", "--think", "off", "--cache-policy", "lru",
-                              "--lookahead", "0", "--io", "threads", "--io-depth", "1", "--log=error"}));
+    const auto neutral =
+        run_program(with_option(command, {"--numeric", "exact", "--kv", "exact", "--cache-policy", "lru", "--lookahead",
+                                          "0", "--io", "threads", "--io-depth", "1", "--log=error"}));
     EXPECT_EQ(neutral.exit_status, 0) << neutral.error;
   }
   expect_refused({"eval", "demo", "--compare", "other"}, {"--compare", "not available in this version"});
@@ -158,16 +158,14 @@ TEST(Usage, ContradictionsAreRefused) {
   expect_refused({"eval", "demo", "--ids", "1", "hi"}, {"--ids"});
   expect_refused({"eval", "demo", "hi", "--temp", "1"}, {"--temp"});
   expect_refused({"eval", "demo", "hi", "-n", "3"}, {"-n"});
+  expect_refused({"eval", "demo", "hi", "--think", "high"}, {"--think", "conversations"});
+  expect_refused({"eval", "demo", "hi", "--system", "x"}, {"--system", "conversations"});
   expect_refused({"eval", "demo", "hi", "--logits", "all"}, {"--logits", "--json"});
   expect_refused({"eval", "demo", "hi", "--perplexity", "--top", "3"}, {"--perplexity"});
   expect_refused({"tokenize", "demo", "hi", "--file", "x"}, {"--file"});
   expect_refused({"plan", "demo", "-n", "3"}, {"-n"});
   expect_refused({"run", "demo", "--raw", "hi", "--drive", "3"}, {"--drive"});
   expect_refused({"eval", "demo", "hi", "--ram", "3G"}, {"--ram"});
-}
-
-TEST(Usage, AModelWithAChatFormatAsksForRaw) {
-  expect_refused({"run", "demo", "Hello!"}, {"--raw", "kimi-k3"});
 }
 
 TEST(Usage, EmptyPromptsAreRefused) {

@@ -1,0 +1,45 @@
+#include "cli/chat_request.h"
+
+namespace headrace::cli {
+
+using Json = nlohmann::ordered_json;
+
+void ChatRequest::add_user(std::string_view text) {
+  messages_.push_back({{"role", "user"}, {"content", text}});
+}
+
+void ChatRequest::add_reply(std::string_view message_json) {
+  messages_.push_back(Json::parse(message_json));
+}
+
+std::string ChatRequest::json() const {
+  Json request;
+  request["messages"] = Json::array();
+  if (!system_.empty()) request["messages"].push_back({{"role", "system"}, {"content", system_}});
+  for (const Json& message : messages_) request["messages"].push_back(message);
+  if (thinking_ == "on" || thinking_ == "off") {
+    request["thinking"] = thinking_ == "on";
+  } else if (!thinking_.empty()) {
+    request["reasoning_effort"] = thinking_;
+  }
+  // Bytes that are no UTF-8 cannot stand in JSON: they become U+FFFD.
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ChatRequest::saved() const {
+  const Json all = {{"system", system_}, {"thinking", thinking_}, {"messages", messages_}};
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool ChatRequest::restore(std::string_view saved) {
+  const Json all = Json::parse(saved, nullptr, false);
+  if (!all.is_object() || !all.contains("system") || !all["system"].is_string()) return false;
+  if (!all.contains("thinking") || !all["thinking"].is_string()) return false;
+  if (!all.contains("messages") || !all["messages"].is_array()) return false;
+  system_ = all["system"].get<std::string>();
+  thinking_ = all["thinking"].get<std::string>();
+  messages_ = all["messages"];
+  return true;
+}
+
+}  // namespace headrace::cli

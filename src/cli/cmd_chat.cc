@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/answer_printer.h"
+#include "cli/chat_request.h"
+#include "cli/commands.h"
+#include "cli/generation.h"
+#include "cli/line_editor.h"
+#include "cli/model_path.h"
+#include "cli/open_model.h"
+#include "cli/reply.h"
+#include "cli/streams.h"
+#include "cli/terminal.h"
+#include "cli/values.h"
+#include "headrace/headrace.hpp"
+
+namespace headrace::cli::cmd {
+namespace {
+
+/// Of the state, where memory allows: should an answer read back to other tokens than were generated, or the user
+/// change what was said before, not everything is read again.
+constexpr size_t kStateCopies = 2;
+
+/// Everything that a conversation is made of.
+struct Chat {
+  const Settings& settings;
+  const ChatFormatInfo format;
+  api::Model model;
+  api::Session session;
+  ChatRequest request;
+  Terminal notes{STDERR_FILENO};
+  bool is_over = false;
+
+  /// A line for the person, beside the conversation.
+  void note(std::string_view text) const { write_stderr(notes.dim(text) + "\n"); }
+};
+
+/// What begins with a slash: done at once, and not said to the model.
+struct SlashCommand {
+  std::string_view name;
+  std::string_view argument;  ///< Empty: takes none.
+  std::string_view help;
+  void (*run)(Chat& chat, std::string_view argument);
+};
+
+void show_help(Chat& chat, std::string_view argument);
+
+void reset(Chat& chat, std::string_view) {
+  chat.session.reset();
+  chat.request.clear();
+  chat.note("a new conversation");
+}
+
+void show_statistics(Chat& chat, std::string_view) {
+  chat.note(statistics_line(chat.session.stats_json()));
+}
+
+void save(Chat& chat, std::string_view file) {
+  chat.session.save(std::string(file), chat.request.saved());
+  chat.note(fmt::format("saved to {}", file));
+}
+
+void load(Chat& chat, std::string_view file) {
+  // Whatever the session then holds, the next answer continues the messages: they say what is wanted.
+  if (!chat.request.restore(chat.session.load(std::string(file)))) {
+    throw UsageError(fmt::format("{} is a session, but not of a chat", file));
+  }
+  chat.note(fmt::format("the conversation goes on that was saved to {}", file));
+}
+
+void refuse_image(Chat&, std::string_view) {
+  throw UsageError("images are not available in this version");
+}
+
+void set_system(Chat& chat, std::string_view text) {
+  chat.request.set_system(text);
+  chat.note(text.empty() ? "no system message" : "the system message stands from now on before all others");
+}
+
+void set_thinking(Chat& chat, std::string_view how) {
+  const std::string thinking = one_of(how, "on|off|low|high|max");
+  check_thinking(thinking, chat.format);
+  chat.request.set_thinking(thinking);
+  chat.note(fmt::format("thinking: {}", thinking));
+}
+
+void set_budget(Chat& chat, std::string_view size) {
+  chat.model.set_budget(size == "floor" ? HEADRACE_BUDGET_FLOOR : size_bytes(size));
+  const auto plan = nlohmann::json::parse(chat.model.plan_json());
+  chat.note(fmt::format("budget {}: {} of {} layers pinned, {} expert slots", size_text(plan["budget_bytes"]),
+                        plan["pinned_layers"].get<size_t>(),
+                        plan["pinned_layers"].get<size_t>() + plan["streamed_layers"].get<size_t>(),
+                        plan["slots"].get<size_t>()));
+}
+
+void quit(Chat& chat, std::string_view) {
+  chat.is_over = true;
+}
+
+constexpr SlashCommand kSlashCommands[] = {
+    {"help", "", "this list", show_help},
+    {"reset", "", "a new conversation", reset},
+    {"stats", "", "counters since the start: tokens, speed, what was read", show_statistics},
+    {"save", "FILE", "keep the conversation, with the model's memory of it", save},
+    {"load", "FILE", "go on with a conversation that was kept", load},
+    {"image", "FILE", "an image (not in this version)", refuse_image},
+    {"system", "TEXT", "instructions before the conversation; without TEXT none", set_system},
+    {"think", "on|off|low|high|max", "whether, and how much, the model thinks before it answers", set_thinking},
+    {"budget", "SIZE", "another ceiling on memory: 4G, floor", set_budget},
+    {"quit", "", "end (or Ctrl-D)", quit},
+};
+
+void show_help(Chat& chat, std::string_view) {
+  std::string help;
+  for (const SlashCommand& command : kSlashCommands) {
+    help += fmt::format("/{:<28}{}\n", fmt::format("{} {}", command.name, command.argument), command.help);
+  }
+  help += "Ctrl-C stops an answer. A line that ends with \\ goes on in the next; a paste may have many lines.\n";
+  help += "A message that begins with a slash: type a space before it.";
+  chat.note(help);
+}
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+void run_slash_command(Chat& chat, std::string_view line) {
+  const std::string_view word = line.substr(1, line.find_first_of(kBlanks) - 1);
+  const std::string_view argument = trimmed(line.substr(1 + word.size()));
+  for (const SlashCommand& command : kSlashCommands) {
+    if (command.name != word) continue;
+    if (command.argument.empty() && !argument.empty()) throw UsageError(fmt::format("/{} takes nothing", word));
+    if (!command.argument.empty() && argument.empty() && command.run != set_system) {
+      throw UsageError(fmt::format("usage: /{} {}", word, command.argument));
+    }
+    return command.run(chat, argument);
+  }
+  throw UsageError(fmt::format("unknown command /{}; /help lists them", word));
+}
+
+void tell_end(const Chat& chat, headrace_finish finish) {
+  if (finish == HEADRACE_FINISH_CANCELLED) chat.note("[stopped]");
+  if (finish != HEADRACE_FINISH_LENGTH) return;
+  chat.note(chat.settings.tokens_max ? "[cut: as many tokens as -n allows]" : "[cut: the context is full; see --ctx]");
+}
+
+void answer(Chat& chat, const std::string& text) {
+  chat.request.add_user(text);
+  AnswerPrinter printer{Terminal(STDOUT_FILENO)};
+  try {
+    const api::Reply reply =
+        print_reply(chat.session, chat.request.json(), generate_options(chat.settings, &chat.format), &printer);
+    chat.request.add_reply(reply.message);
+    if (!Terminal(STDOUT_FILENO).is_terminal()) write_stdout("\n");
+    tell_end(chat, reply.finish);
+  } catch (const api::Error& failure) {
+    // Of a wrong request nothing has happened. After other failures the model's state is lost.
+    if (failure.status() != HEADRACE_ARGUMENT) throw;
+    chat.request.drop_last();
+    throw UsageError(failure.what());
+  }
+}
+
+/// A command that fails has changed nothing.
+void obey(Chat& chat, std::string_view line) {
+  try {
+    run_slash_command(chat, line);
+  } catch (const api::Error& failure) {
+    throw UsageError(failure.what());
+  }
+}
+
+/// One message or command; what is wrong with it does not end the conversation.
+void take_line(Chat& chat, const std::string& line) {
+  if (trimmed(line).empty()) return;
+  try {
+    if (line.starts_with('/')) return obey(chat, trimmed(line));
+    answer(chat, line);
+  } catch (const UsageError& failure) {
+    write_stderr(chat.notes.red(failure.what()) + "\n");
+  }
+}
+
+ChatFormatInfo checked_format(const Settings& settings) {
+  const api::Tokenizer tokenizer(model_folder(settings.arguments[0]));
+  ChatFormatInfo format = chat_format_info(tokenizer.view());
+  if (format.name.empty()) {
+    throw UsageError("this model has no chat format that this version knows; headrace run --raw continues a text");
+  }
+  check_thinking(settings.think, format);
+  return format;
+}
+
+}  // namespace
+
+ExitStatus chat(const Settings& settings) {
+  const ChatFormatInfo format = checked_format(settings);
+  api::Model model = open_model(settings, 1);
+  api::Session session = model.create_session();
+  Chat chat{settings, format, std::move(model), std::move(session), {}};
+  chat.session.keep_copies(kStateCopies);
+  chat.request.set_system(settings.system);
+  chat.request.set_thinking(settings.think);
+  LineEditor editor;
+  if (editor.is_interactive()) chat.note("/help lists commands, Ctrl-D ends.");
+  while (!chat.is_over) {
+    const std::optional<std::string> line = editor.read(">");
+    if (!line) break;
+    take_line(chat, *line);
+  }
+  write_stats_file(settings, chat.session.stats_json());
+  return kDone;
+}
+
+}  // namespace headrace::cli::cmd
