@@ -218,9 +218,10 @@ Result<ChatReply> Session::reply(const ChatRequest& request, const GenerateOptio
   ChatAnswer answer(std::move(parser), TRY(AnswerText::create(options.stops)), timed_on_piece);
   TRY(begin_conversation(prompt));
   ChatReply result;
+  append(std::span(prompt).subspan(token_count_));
+  go_back_for_logits();
   result.prompt_tokens = prompt.size();
   result.reused_tokens = memory_.state->position();
-  append(std::span(prompt).subspan(token_count_));
   result.finish = TRY(continue_sequence(answer, options, result.ids, on_progress));
   result.message = answer.message();
   return result;
@@ -252,9 +253,8 @@ Result<Finish> Session::continue_sequence(Answer& answer, const GenerateOptions&
 /// Runs what is left of the sequence, so that the logits of its last token are there.
 Status Session::prefill(OnProgress on_progress) {
   const PhaseTimer timer(*this, &Statistics::prefill_s);
+  go_back_for_logits();
   begin_prompt();
-  // Only the token before has them: it runs again, from wherever the session can go back to.
-  if (ids_to_run().empty() && !has_last_logits()) restore_at(token_count_ - 1);
   TRY(engine_.arrange_for_prompt(ids_to_run().size()));
   return end_prompt(prefill_chunks(on_progress));
 }

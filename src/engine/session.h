@@ -142,6 +142,7 @@ class Session {
   size_t common_tokens(std::span<const TokenId> wanted) const;
   void go_back(size_t tokens);
   void restore_at(size_t tokens);
+  void go_back_for_logits();
   void keep_snapshot(bool is_marked = false);
   void begin_prompt();
   void after_chunk();

@@ -58,6 +58,11 @@ void Session::restore_at(size_t tokens) {
   if (snapshots_.restore(position, *memory_.state, memory_.logits.row(0))) logits_at_ = position;
 }
 
+/// A sequence that has run without its last logits runs its last token again, from wherever it can go back to.
+void Session::go_back_for_logits() {
+  if (ids_to_run().empty() && !has_last_logits()) restore_at(token_count_ - 1);
+}
+
 Result<size_t> Session::reserve_snapshots(size_t count) {
   const EngineTurn turn(engine_);
   TRY(turn.status());

@@ -97,6 +97,24 @@ TEST_F(Chat, AConversationThatGoesOnIsNotReadAgain) {
   EXPECT_EQ(fresh.ids, second.ids);
 }
 
+// A prompt that was cancelled where the conversation ends: all tokens are there, but not the logits of the last one.
+TEST_F(Chat, TokensThatAreReadAgainDoNotCountAsReused) {
+  const std::string request = request_of(plain_).dump();
+  const std::vector<int32_t> ids = model_.tokenizer().render_chat(request);
+  api::ModelOptions options = small_options();
+  options.prefill_chunk_tokens = ids.size();
+  api::Model model(kDemo, options);
+  api::Session session = model.create_session();
+  std::vector<int32_t> longer = ids;
+  longer.push_back(5);
+  api::GenerateOptions cancelled;
+  cancelled.on_progress = [](size_t, size_t) { return false; };
+  ASSERT_EQ(session.generate(longer, cancelled, nullptr).finish, HEADRACE_FINISH_CANCELLED);
+  const api::Reply answer = session.reply(request, {}, nullptr);
+  EXPECT_EQ(answer.reused_tokens, 0u);
+  EXPECT_EQ(answer.ids, reply(request_of(plain_)).ids);
+}
+
 TEST_F(Chat, AnEditedConversationAnswersAsAFreshOne) {
   Json request = request_of(thinking_);
   reply(request);
