@@ -399,6 +399,7 @@ void Engine::give_back(SessionMemory memory, SnapshotStore& snapshots) {
     return;
   }
   // There are others: freed here, for slots and layers when the budget is divided the next time.
+  memory = {};  // Before the turn ends, which may divide the budget.
   --session_count_;
   needs_.session_bytes = session_count_ * session_bytes();
   MemoryNeeds least = needs_;
