@@ -74,16 +74,15 @@ Status SnapshotStore::grow(Budget& budget, size_t count, size_t slot_bytes) {
 
 void SnapshotStore::shrink(size_t count) {
   if (count >= slots_.size()) return;
-  while (kept_count_ > count) {
-    std::array<SnapshotPlace, kSlotsMax> places;
-    std::ranges::transform(kept(), places.begin(), [](const Slot& slot) { return slot.place; });
-    give_up(least_useful_snapshot(std::span(places).first(kept_count_)));
-  }
+  while (kept_count_ > count) give_up_one();
   slots_.resize(count);
 }
 
-/// Puts a slot behind those in use.
-void SnapshotStore::give_up(size_t index) {
+/// Puts the slot of the least useful snapshot behind those in use.
+void SnapshotStore::give_up_one() {
+  std::array<SnapshotPlace, kSlotsMax> places;
+  std::ranges::transform(kept(), places.begin(), [](const Slot& slot) { return slot.place; });
+  const size_t index = least_useful_snapshot(std::span(places).first(kept_count_));
   const auto first = slots_.begin() + static_cast<std::ptrdiff_t>(index);
   std::rotate(first, first + 1, slots_.begin() + static_cast<std::ptrdiff_t>(kept_count_));
   --kept_count_;
@@ -96,28 +95,32 @@ size_t SnapshotStore::index_of(size_t position) const {
   return static_cast<size_t>(found - kept().begin());
 }
 
+bool SnapshotStore::is_full_of_marked() const {
+  return kept_count_ == slots_.size() &&
+         std::ranges::all_of(kept(), [](const Slot& slot) { return slot.place.is_marked; });
+}
+
+/// Copies a state that is not there yet.
+SnapshotStore::Slot& SnapshotStore::add(SequenceState& state) {
+  if (kept_count_ == slots_.size()) give_up_one();
+  const auto place = slots_.begin() + static_cast<std::ptrdiff_t>(index_of(state.position()));
+  const auto last = slots_.begin() + static_cast<std::ptrdiff_t>(kept_count_);
+  std::rotate(place, last, last + 1);
+  ++kept_count_;
+  visit_recurrent(state, place->memory.bytes(),
+                  [](auto piece, auto stored) { std::memcpy(stored.data(), piece.data(), piece.size()); });
+  place->place = {state.position(), false};
+  place->has_logits = false;
+  return *place;
+}
+
 void SnapshotStore::keep(SequenceState& state, std::span<const float> logits, bool is_marked) {
   const size_t position = state.position();
   if (slots_.empty() || position == 0) return;
-  size_t index = index_of(position);
-  const bool is_there = index < kept_count_ && slots_[index].place.position == position;
-  if (!is_there) {
-    if (kept_count_ == slots_.size()) {
-      std::array<SnapshotPlace, kSlotsMax> places;
-      std::ranges::transform(kept(), places.begin(), [](const Slot& slot) { return slot.place; });
-      give_up(least_useful_snapshot(std::span(places).first(kept_count_)));
-      index = index_of(position);
-    }
-    Slot& slot = slots_[kept_count_];
-    visit_recurrent(state, slot.memory.bytes(),
-                    [](auto piece, auto stored) { std::memcpy(stored.data(), piece.data(), piece.size()); });
-    slot.place = {position, false};
-    slot.has_logits = false;
-    const auto last = slots_.begin() + static_cast<std::ptrdiff_t>(kept_count_);
-    std::rotate(slots_.begin() + static_cast<std::ptrdiff_t>(index), last, last + 1);
-    ++kept_count_;
-  }
-  Slot& slot = slots_[index];
+  const size_t found = index_of(position);
+  const bool is_there = found < kept_count_ && slots_[found].place.position == position;
+  if (!is_there && !is_marked && is_full_of_marked()) return;
+  Slot& slot = is_there ? slots_[found] : add(state);
   slot.place.is_marked = slot.place.is_marked || is_marked;
   if (logits.empty()) return;
   std::memcpy(slot.memory.data() + recurrent_bytes(state), logits.data(), logits.size_bytes());

@@ -46,7 +46,8 @@ class SnapshotStore {
   void shrink(size_t count);
 
   /// Keeps the state as it is; in the place of the least useful snapshot when all slots are in use. `logits` are those
-  /// of the token that follows, or empty. Nothing happens without slots and for the empty sequence.
+  /// of the token that follows, or empty. Nothing happens without slots, for the empty sequence, and when all slots
+  /// hold marked snapshots and this is to be none.
   void keep(SequenceState& state, std::span<const float> logits, bool is_marked);
   /// Position of the last snapshot at or before `tokens`; 0: there is none.
   size_t last_position(size_t tokens) const;
@@ -64,7 +65,9 @@ class SnapshotStore {
   };
 
   size_t index_of(size_t position) const;
-  void give_up(size_t index);
+  void give_up_one();
+  bool is_full_of_marked() const;
+  Slot& add(SequenceState& state);
   std::span<Slot> kept() { return std::span(slots_).first(kept_count_); }
   std::span<const Slot> kept() const { return std::span(slots_).first(kept_count_); }
 

@@ -139,6 +139,19 @@ TEST(SnapshotStore, WhatIsMarkedStaysWhileAnythingElseCanGo) {
   EXPECT_EQ(store.positions(), (std::vector<size_t>{21, 20}));
 }
 
+TEST(SnapshotStore, OnlyAMarkedOneTakesThePlaceOfMarkedOnes) {
+  Store store(2);
+  store.keep(3, false, true);
+  store.keep(8, false, true);
+  store.keep(10);
+  EXPECT_EQ(store.positions(), (std::vector<size_t>{8, 3}));
+  store.keep(8, true);
+  std::vector<float> logits(kVocabulary);
+  EXPECT_TRUE(store.snapshots.restore(8, store.state, logits));
+  store.keep(12, false, true);
+  EXPECT_EQ(store.positions(), (std::vector<size_t>{12, 8}));
+}
+
 TEST(SnapshotStore, TheLeastUsefulOneIsTheOneWithTheClosestNeighboursForItsAge) {
   EXPECT_EQ(least_useful_snapshot(Places{{7}}), 0u);
   EXPECT_EQ(least_useful_snapshot(Places{{7}, {9}}), 0u);
