@@ -38,12 +38,14 @@ HEADRACE_API headrace_status headrace_session_keep_prefix(headrace_session* sess
 HEADRACE_API headrace_status headrace_session_keep_copies(headrace_session* session, size_t count,
                                                           size_t* granted_count, headrace_error* error);
 
-/** Keeps the state as it is now in a copy that outlives the others. HEADRACE_ARGUMENT when there is room for none. */
+/** Keeps the state as it is now in a copy that outlives those that the session keeps by itself; when all places hold
+ * marked ones, the newest and spaced ones stay. HEADRACE_ARGUMENT when there is room for none. */
 HEADRACE_API headrace_status headrace_session_mark(headrace_session* session, headrace_error* error);
 
 /** Writes sequence and state to the file `path` (UTF-8), which only its owner can read: as a whole or not at all. When
- * anything fails (HEADRACE_IO) what was there before stays, and nothing else remains. The `note_bytes` bytes at `note`,
- * at most HEADRACE_NOTE_BYTES_MAX, are kept with it as they are: what the program knows of the sequence. */
+ * anything fails (HEADRACE_IO) what was there before stays, and nothing else remains. (When only the folder's entry
+ * cannot be sent to the drive, the new file is there.) The `note_bytes` bytes at `note`, at most
+ * HEADRACE_NOTE_BYTES_MAX, are kept with it as they are: what the program knows of the sequence. */
 HEADRACE_API headrace_status headrace_session_save(headrace_session* session, const char* path, const char* note,
                                                    size_t note_bytes, headrace_error* error);
 #define HEADRACE_NOTE_BYTES_MAX (16 << 20)
@@ -54,7 +56,7 @@ HEADRACE_API headrace_status headrace_session_save(headrace_session* session, co
  * was. (Only if the file changes, or the drive fails, after that, the session needs headrace_session_reset or another
  * load.) Models are told apart by configuration, tensor directory and small tensors: two that differ in large matrices
  * alone are not. Allowed after a call that failed. `note` receives the note, to be freed with headrace_free; it and
- * `note_bytes` may be NULL. */
+ * `note_bytes` may be NULL together. */
 HEADRACE_API headrace_status headrace_session_load(headrace_session* session, const char* path, char** note,
                                                    size_t* note_bytes, headrace_error* error);
 

@@ -57,7 +57,8 @@ struct EvaluateOptions {
 };
 
 /// One sequence of tokens in a model. Calls take the engine's turn, so one thread at a time; `cancel` from any thread.
-/// After a failure that is neither kArgument nor kCancelled the session refuses everything until `reset`.
+/// After a call that computes and fails with neither kArgument nor kCancelled, only `reset`, `load` and destruction are
+/// allowed; all else is refused when the failure damaged the state.
 class Session {
  public:
   /// Progress through a prompt; false cancels.
@@ -117,8 +118,9 @@ class Session {
                           OnProgress on_progress);
 
   /// Writes the sequence and its state to `path`, as a whole or not at all: what was there before stays when anything
-  /// fails (kIo), and then nothing else remains. Changes nothing here. kArgument when `path` is no place for a file.
-  /// `note` is for whoever loads it: at most SnapshotHeader::kNoteBytesMax bytes.
+  /// fails (kIo), and then nothing else remains. (When only the folder's entry cannot be sent to the drive, the new
+  /// file is there.) Changes nothing here. kArgument when `path` is no place for a file. `note` is for whoever loads
+  /// it: at most SnapshotHeader::kNoteBytesMax bytes.
   Status save(const std::string& path, std::string_view note = {});
   /// Becomes what was saved, under whatever budget, threads and instruction set, and goes on with the same bits.
   /// Allowed after a failure, too. The file is read twice: everything is looked at before anything here changes.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -27,7 +26,7 @@ struct WriteCalls {
 extern const WriteCalls kWriteCalls;
 
 /// A file that is there as a whole or not at all: it is written under a name of its own beside `path`, and takes that
-/// name when everything is on the drive. Until then, and whenever anything fails, what was at `path` before stays, and
+/// name when everything is on the drive. Until then, and whenever anything fails before, what was at `path` stays, and
 /// nothing else remains. Only its owner can read it. Few of its pages are ever in memory: each part goes to the drive
 /// before the next one but one. One thread.
 class AtomicFile {
@@ -35,7 +34,8 @@ class AtomicFile {
   /// Bytes after which what was written goes to the drive.
   static constexpr size_t kPartBytes = size_t{4} << 20;
 
-  /// kArgument when something that is no regular file is at `path`; kIo with the system's reason. A link is followed.
+  /// kArgument when something that is no regular file is at `path`; kIo with the system's reason. A link to a
+  /// file is followed.
   static Result<std::unique_ptr<AtomicFile>> create(const std::string& path, const WriteCalls& calls = kWriteCalls);
   /// Removes what was not committed.
   ~AtomicFile();
