@@ -4,6 +4,24 @@ namespace headrace::cli {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+/// The object in a text of a stranger; null when there is none, or one that is nested so deep that code which walks it
+/// would run out of stack.
+Json parse_object(std::string_view text) {
+  constexpr int kDepthMax = 16;
+  bool is_deep = false;
+  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+    is_deep = is_deep || depth > kDepthMax;
+    return !is_deep;
+  };
+  Json object = Json::parse(text, watch, false);
+  if (!object.is_object() || is_deep) return nullptr;
+  return object;
+}
+
+}  // namespace
+
 void ChatRequest::add_user(std::string_view text) {
   messages_.push_back({{"role", "user"}, {"content", text}});
 }
@@ -32,10 +50,11 @@ std::string ChatRequest::saved() const {
 }
 
 bool ChatRequest::restore(std::string_view saved) {
-  const Json all = Json::parse(saved, nullptr, false);
-  if (!all.is_object() || !all.contains("system") || !all["system"].is_string()) return false;
-  if (!all.contains("thinking") || !all["thinking"].is_string()) return false;
-  if (!all.contains("messages") || !all["messages"].is_array()) return false;
+  const Json all = parse_object(saved);
+  for (const char* key : {"system", "thinking", "messages"}) {
+    if (!all.contains(key)) return false;
+  }
+  if (!all["system"].is_string() || !all["thinking"].is_string() || !all["messages"].is_array()) return false;
   system_ = all["system"].get<std::string>();
   thinking_ = all["thinking"].get<std::string>();
   messages_ = all["messages"];

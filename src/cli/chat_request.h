@@ -7,10 +7,13 @@
 
 namespace headrace::cli {
 
+/// What thinking may be, besides nothing: for one_of.
+inline constexpr char kThinkingWords[] = "on|off|low|high|max";
+
 /// A conversation as the public header takes it: what the user said, what the model answered, and how it shall think.
 class ChatRequest {
  public:
-  /// "" as the format has it; "on", "off", "low", "high" or "max".
+  /// "" as the format has it, or one of kThinkingWords.
   void set_thinking(std::string_view thinking) { thinking_ = thinking; }
   const std::string& thinking() const { return thinking_; }
   /// The message before all others; empty: none.
@@ -27,7 +30,8 @@ class ChatRequest {
 
   /// For headrace_session_reply.
   std::string json() const;
-  /// All of it, to be kept in a file; `restore` gives false, and changes nothing, when a text is not of `saved`.
+  /// All of it, to be kept in a file; `restore` gives false, and changes nothing, when a text cannot be of `saved`.
+  /// What they say is looked at when they are sent.
   std::string saved() const;
   bool restore(std::string_view saved);
 

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/chat_request.h"
 #include "cli/exit_status.h"
 #include "cli/values.h"
 
@@ -78,8 +79,8 @@ constexpr Option kOptions[] = {
      unavailable},
     {"system", 0, "TEXT", "instructions before the conversation", kChatOptions,
      [](S& s, V v) { s.system = not_empty(v); }},
-    {"think", 0, "on|off|low|high|max", "reasoning before the answer (default: as the model was made for)",
-     kChatOptions, [](S& s, V v) { s.think = one_of(v, "on|off|low|high|max"); }},
+    {"think", 0, kThinkingWords, "reasoning before the answer (default: as the model was made for)", kChatOptions,
+     [](S& s, V v) { s.think = one_of(v, kThinkingWords); }},
     // Sampling.
     {"n", 'n', "N", "most tokens to generate (default: 512 with --raw and --ids, else what the context holds)",
      kSamplingOptions,
