@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <span>
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 #include "cli/reply.h"
 #include "cli/streams.h"
 #include "cli/terminal.h"
+#include "cli/terminal_text.h"
 #include "cli/values.h"
 #include "headrace/headrace.hpp"
 
@@ -38,13 +40,18 @@ struct Chat {
   bool is_over = false;
 
   /// A line for the person, beside the conversation.
-  void note(std::string_view text) const { write_stderr(notes.dim(text) + "\n"); }
+  void note(std::string_view text) const { write_stderr(notes.dim(shown(text)) + "\n"); }
+  void complain(std::string_view text) const { write_stderr(notes.red(shown(text)) + "\n"); }
+  /// What is typed into a pipe, and names of files, must not drive the terminal.
+  std::string shown(std::string_view text) const {
+    return notes.is_terminal() ? terminal_text(text) : std::string(text);
+  }
 };
 
 /// What begins with a slash: done at once, and not said to the model.
 struct SlashCommand {
   std::string_view name;
-  std::string_view argument;  ///< Empty: takes none.
+  std::string_view argument;  ///< Empty: takes none. In brackets: may be left out.
   std::string_view help;
   void (*run)(Chat& chat, std::string_view argument);
 };
@@ -84,7 +91,7 @@ void set_system(Chat& chat, std::string_view text) {
 }
 
 void set_thinking(Chat& chat, std::string_view how) {
-  const std::string thinking = one_of(how, "on|off|low|high|max");
+  const std::string thinking = one_of(how, kThinkingWords);
   check_thinking(thinking, chat.format);
   chat.request.set_thinking(thinking);
   chat.note(fmt::format("thinking: {}", thinking));
@@ -110,8 +117,8 @@ constexpr SlashCommand kSlashCommands[] = {
     {"save", "FILE", "keep the conversation, with the model's memory of it", save},
     {"load", "FILE", "go on with a conversation that was kept", load},
     {"image", "FILE", "an image (not in this version)", refuse_image},
-    {"system", "TEXT", "instructions before the conversation; without TEXT none", set_system},
-    {"think", "on|off|low|high|max", "whether, and how much, the model thinks before it answers", set_thinking},
+    {"system", "[TEXT]", "instructions before the conversation; without TEXT none", set_system},
+    {"think", kThinkingWords, "whether, and how much, the model thinks before it answers", set_thinking},
     {"budget", "SIZE", "another ceiling on memory: 4G, floor", set_budget},
     {"quit", "", "end (or Ctrl-D)", quit},
 };
@@ -139,7 +146,8 @@ void run_slash_command(Chat& chat, std::string_view line) {
   for (const SlashCommand& command : kSlashCommands) {
     if (command.name != word) continue;
     if (command.argument.empty() && !argument.empty()) throw UsageError(fmt::format("/{} takes nothing", word));
-    if (!command.argument.empty() && argument.empty() && command.run != set_system) {
+    const bool needs_argument = !command.argument.empty() && !command.argument.starts_with('[');
+    if (needs_argument && argument.empty()) {
       throw UsageError(fmt::format("usage: /{} {}", word, command.argument));
     }
     return command.run(chat, argument);
@@ -147,10 +155,11 @@ void run_slash_command(Chat& chat, std::string_view line) {
   throw UsageError(fmt::format("unknown command /{}; /help lists them", word));
 }
 
-void tell_end(const Chat& chat, headrace_finish finish) {
-  if (finish == HEADRACE_FINISH_CANCELLED) chat.note("[stopped]");
-  if (finish != HEADRACE_FINISH_LENGTH) return;
-  chat.note(chat.settings.tokens_max ? "[cut: as many tokens as -n allows]" : "[cut: the context is full; see --ctx]");
+void tell_end(const Chat& chat, const api::Reply& reply) {
+  if (reply.finish == HEADRACE_FINISH_CANCELLED) chat.note("[stopped]");
+  if (reply.finish != HEADRACE_FINISH_LENGTH) return;
+  const bool is_asked_for = chat.settings.tokens_max == reply.ids.size();
+  chat.note(is_asked_for ? "[cut: as many tokens as -n allows]" : "[cut: the context is full; see --ctx]");
 }
 
 void answer(Chat& chat, const std::string& text) {
@@ -161,7 +170,7 @@ void answer(Chat& chat, const std::string& text) {
         print_reply(chat.session, chat.request.json(), generate_options(chat.settings, &chat.format), &printer);
     chat.request.add_reply(reply.message);
     if (!Terminal(STDOUT_FILENO).is_terminal()) write_stdout("\n");
-    tell_end(chat, reply.finish);
+    tell_end(chat, reply);
   } catch (const api::Error& failure) {
     // Of a wrong request nothing has happened. After other failures the model's state is lost.
     if (failure.status() != HEADRACE_ARGUMENT) throw;
@@ -170,7 +179,8 @@ void answer(Chat& chat, const std::string& text) {
   }
 }
 
-/// A command that fails has changed nothing.
+/// A command that fails has changed nothing, or, rarely, left a session of which the next answer says that it needs
+/// /reset or another /load.
 void obey(Chat& chat, std::string_view line) {
   try {
     run_slash_command(chat, line);
@@ -186,7 +196,7 @@ void take_line(Chat& chat, const std::string& line) {
     if (line.starts_with('/')) return obey(chat, trimmed(line));
     answer(chat, line);
   } catch (const UsageError& failure) {
-    write_stderr(chat.notes.red(failure.what()) + "\n");
+    chat.complain(failure.what());
   }
 }
 
