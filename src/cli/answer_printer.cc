@@ -7,11 +7,10 @@
 
 namespace headrace::cli {
 
-AnswerPrinter::AnswerPrinter(const Terminal& terminal, bool reasoning_everywhere, Writer write)
-    : terminal_(terminal), reasoning_everywhere_(reasoning_everywhere), write_(std::move(write)) {}
+AnswerPrinter::AnswerPrinter(const Terminal& terminal, Writer write) : terminal_(terminal), write_(std::move(write)) {}
 
 void AnswerPrinter::reasoning(std::string_view piece) {
-  if (terminal_.is_terminal() || reasoning_everywhere_) print(Part::kReasoning, piece);
+  if (terminal_.is_terminal()) print(Part::kReasoning, piece);
 }
 
 void AnswerPrinter::content(std::string_view piece) {
@@ -42,13 +41,10 @@ void AnswerPrinter::print(Part part, std::string_view piece) {
 void AnswerPrinter::begin(Part part) {
   if (part_ == part) return;
   const Part before = std::exchange(part_, part);
-  if (terminal_.is_terminal()) show(before, filter_.finish());
-  if (before == Part::kNothing) return;
-  if (part != Part::kNothing && part != Part::kToolCall && before != Part::kToolCall) {
-    end_line(2);
-  } else if (terminal_.is_terminal()) {
-    end_line(1);
-  }
+  if (!terminal_.is_terminal() || before == Part::kNothing) return;
+  show(before, filter_.finish());
+  const bool has_blank_line = part != Part::kNothing && part != Part::kToolCall && before != Part::kToolCall;
+  end_line(has_blank_line ? 2 : 1);
 }
 
 void AnswerPrinter::show(Part part, std::string_view text) {

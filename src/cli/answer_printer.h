@@ -14,13 +14,12 @@ namespace headrace::cli {
 /// Prints an answer as it is made, each piece at once.
 ///
 /// On a terminal: reasoning dim, a blank line, the answer, calls of tools as dim lines, a newline at the end; text
-/// cannot drive the terminal (TerminalText). Elsewhere: the answer alone, byte for byte; with `reasoning_everywhere`
-/// the reasoning before it, and a blank line between. One answer, one thread.
+/// cannot drive the terminal (TerminalText). Elsewhere: the answer alone, byte for byte. One answer, one thread.
 class AnswerPrinter {
  public:
   using Writer = std::function<void(std::string_view)>;
 
-  explicit AnswerPrinter(const Terminal& terminal, bool reasoning_everywhere = false, Writer write = write_stdout);
+  explicit AnswerPrinter(const Terminal& terminal, Writer write = write_stdout);
 
   void reasoning(std::string_view piece);
   void content(std::string_view piece);
@@ -39,7 +38,6 @@ class AnswerPrinter {
   void end_line(size_t newlines);
 
   const Terminal terminal_;
-  const bool reasoning_everywhere_;
   const Writer write_;
   TerminalText filter_;
   Part part_ = Part::kNothing;

@@ -37,10 +37,6 @@ std::string Terminal::dim(std::string_view text) const {
   return styled(has_styles_, text, 2, 22);
 }
 
-std::string Terminal::bold(std::string_view text) const {
-  return styled(has_styles_, text, 1, 22);
-}
-
 std::string Terminal::red(std::string_view text) const {
   return styled(has_styles_, text, 31, 39);
 }

@@ -23,9 +23,8 @@ class Terminal {
 
   // The text in a style, which ends with it, so that a program that ends at any time leaves no style behind; the text
   // as it stands without styles, and nothing for nothing.
-  std::string dim(std::string_view text) const;   // Reasoning, statistics.
-  std::string bold(std::string_view text) const;  // The prompt.
-  std::string red(std::string_view text) const;   // Errors.
+  std::string dim(std::string_view text) const;  // Reasoning, statistics.
+  std::string red(std::string_view text) const;  // Errors.
 
  private:
   int descriptor_ = -1;

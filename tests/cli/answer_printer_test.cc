@@ -22,7 +22,7 @@ const std::string kNormal = "\x1b[22m";
 class AnswerOnATerminal : public test::OnATerminal {
  protected:
   AnswerPrinter printer() {
-    return AnswerPrinter(cli::Terminal(terminal_), false, [this](std::string_view text) { written_ += text; });
+    return AnswerPrinter(cli::Terminal(terminal_), [this](std::string_view text) { written_ += text; });
   }
 
   std::string written_;
@@ -93,22 +93,14 @@ TEST_F(AnswerOnATerminal, AnEmptyAnswerPrintsNothing) {
   EXPECT_EQ(written_, "");
 }
 
-std::string answer_in_a_pipe(bool reasoning_everywhere) {
+TEST(AnswerPrinter, APipeGetsTheBytesOfTheAnswerAlone) {
   std::string written;
-  AnswerPrinter answer(cli::Terminal(), reasoning_everywhere, [&](std::string_view text) { written += text; });
+  AnswerPrinter answer(cli::Terminal(), [&](std::string_view text) { written += text; });
   answer.reasoning("why\x1b");
   answer.content("\nyes\x1b[1m\xff\xe6");
   answer.tool_call("get_time", "{}");
   answer.finish();
-  return written;
-}
-
-TEST(AnswerPrinter, APipeGetsTheBytesOfTheAnswerAlone) {
-  EXPECT_EQ(answer_in_a_pipe(false), "\nyes\x1b[1m\xff\xe6");
-}
-
-TEST(AnswerPrinter, APipeGetsReasoningWhenItWasAskedFor) {
-  EXPECT_EQ(answer_in_a_pipe(true), "why\x1b\n\n\nyes\x1b[1m\xff\xe6");
+  EXPECT_EQ(written, "\nyes\x1b[1m\xff\xe6");
 }
 
 TEST(AnswerPrinter, TheProgramEndsAnAnswerOnATerminalWithANewline) {

@@ -18,7 +18,6 @@ TEST_F(TerminalOfTests, StylesEndWithTheText) {
   const Terminal terminal(terminal_);
   EXPECT_TRUE(terminal.is_terminal());
   EXPECT_EQ(terminal.dim("text"), "\x1b[2mtext\x1b[22m");
-  EXPECT_EQ(terminal.bold("text"), "\x1b[1mtext\x1b[22m");
   EXPECT_EQ(terminal.red("text"), "\x1b[31mtext\x1b[39m");
   EXPECT_EQ(terminal.dim(""), "");
 }

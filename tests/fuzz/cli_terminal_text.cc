@@ -35,7 +35,7 @@ void filter(std::string_view text) {
 void print(std::string_view text) {
   std::string written;
   std::string content;
-  cli::AnswerPrinter printer(cli::Terminal(), false, [&](std::string_view piece) { written += piece; });
+  cli::AnswerPrinter printer(cli::Terminal(), [&](std::string_view piece) { written += piece; });
   for (size_t offset = 0; offset < text.size(); offset += 4) {
     const std::string_view piece = text.substr(offset, 4);
     switch (static_cast<unsigned char>(piece[0]) % 4) {
