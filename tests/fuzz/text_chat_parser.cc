@@ -1,5 +1,5 @@
-// libFuzzer target: answers of a model, as token ids. The first byte chooses the format and whether it thinks; a byte
-// 0xFF and the next one are a control token, all other bytes are tokens of their own.
+// libFuzzer target: answers of a model, as token ids. The first byte chooses the format, from the table, and whether it
+// thinks; a byte 0xFF and the next one are a control token, all other bytes are tokens of their own.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +14,6 @@
 namespace {
 
 using namespace headrace;
-
-const Tokenizer& tokenizer_of(size_t format_index) {
-  static const fuzz::ByteTokenizer tokenizers[] = {fuzz::ByteTokenizer(*chat_formats()[0]),
-                                                   fuzz::ByteTokenizer(*chat_formats()[1])};
-  return tokenizers[format_index];
-}
 
 bool is_valid(const std::string& text) {
   return valid_utf8_prefix_bytes(text) == text.size();
@@ -59,8 +53,8 @@ class Listener {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  const size_t format_index = data[0] & 1;
-  const Tokenizer& tokenizer = tokenizer_of(format_index);
+  const size_t format_index = data[0] % chat_formats().size();
+  const Tokenizer& tokenizer = fuzz::tokenizer_of(format_index);
   const auto parser = chat_formats()[format_index]->create_parser(tokenizer, (data[0] & 2) != 0);
   Listener listener;
   for (size_t index = 0; index < bytes.size(); ++index) {

@@ -1,5 +1,5 @@
-// libFuzzer target: conversations that a stranger sent, from JSON to ids. The first byte chooses the format, or that
-// the rest is JSON alone.
+// libFuzzer target: conversations that a stranger sent, from JSON to ids. The first byte chooses the format, from the
+// table, or that the rest is JSON alone.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,18 +54,11 @@ void read_back(std::string_view json) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
-  static const fuzz::ByteTokenizer first(*chat_formats()[0]);
-  static const fuzz::ByteTokenizer second(*chat_formats()[1]);
-  switch (data[0] % 3) {
-    case 0:
-      render(*chat_formats()[0], first, rest);
-      break;
-    case 1:
-      render(*chat_formats()[1], second, rest);
-      break;
-    default:
-      read_back(rest);
-      break;
+  const size_t choice = data[0] % (chat_formats().size() + 1);
+  if (choice < chat_formats().size()) {
+    render(*chat_formats()[choice], fuzz::tokenizer_of(choice), rest);
+  } else {
+    read_back(rest);
   }
   return 0;
 }

@@ -48,4 +48,14 @@ class ByteTokenizer final : public Tokenizer {
   std::vector<std::string> names_;
 };
 
+/// The tokenizer of the format with this place in the table.
+inline const ByteTokenizer& tokenizer_of(size_t format_index) {
+  static const std::vector<ByteTokenizer> tokenizers = [] {
+    std::vector<ByteTokenizer> all;
+    for (const ChatFormat* format : chat_formats()) all.emplace_back(*format);
+    return all;
+  }();
+  return tokenizers[format_index];
+}
+
 }  // namespace headrace::fuzz
