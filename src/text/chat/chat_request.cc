@@ -66,8 +66,8 @@ class Members {
     }
     return std::nullopt;
   }
-  /// The string called `key`; empty when it is not there.
-  Result<std::string> text(const char* key) const {
+  /// The string called `key`, which is empty from then on; empty, too, when it is not there.
+  Result<std::string> take_text(const char* key) const {
     const std::optional<Place> place = find(key);
     if (!place) return std::string();
     auto* text = std::get_if<std::string>(&place->value.data);
@@ -112,7 +112,7 @@ constexpr Word<ChatRole> kRoles[] = {{"system", ChatRole::kSystem},
 
 Result<ContentPart> parse_part(const Place& place) {
   const Members members(*TRY(object_at(place)), place.path);
-  const std::string type = TRY(members.text("type"));
+  const std::string type = TRY(members.take_text("type"));
   if (type == "image" || type == "image_url") {
     return error(Code::kUnsupported, "%s: images are not supported in this version", place.path.c_str());
   }
@@ -121,7 +121,7 @@ Result<ContentPart> parse_part(const Place& place) {
                  quote(type).c_str());
   }
   if (!members.find("text")) return error(Code::kArgument, "%s: not a string", members.path("text").c_str());
-  return ContentPart{TRY(members.text("text"))};
+  return ContentPart{TRY(members.take_text("text"))};
 }
 
 Result<std::vector<ContentPart>> parse_content(const Members& message) {
@@ -152,7 +152,7 @@ Result<std::string> parse_arguments(const Members& function) {
 
 Result<ToolCall> parse_call(const Place& place) {
   const Members members(*TRY(object_at(place)), place.path);
-  const std::string type = TRY(members.text("type"));
+  const std::string type = TRY(members.take_text("type"));
   if (!type.empty() && type != "function") {
     return error(Code::kArgument, "%s: %s is not \"function\"", members.path("type").c_str(), quote(type).c_str());
   }
@@ -160,8 +160,8 @@ Result<ToolCall> parse_call(const Place& place) {
   if (!function_place) return error(Code::kArgument, "%s: missing", members.path("function").c_str());
   const Members function(*TRY(object_at(*function_place)), function_place->path);
   ToolCall call;
-  call.id = TRY(members.text("id"));
-  call.name = TRY(function.text("name"));
+  call.id = TRY(members.take_text("id"));
+  call.name = TRY(function.take_text("name"));
   if (call.name.empty()) return error(Code::kArgument, "%s: missing or empty", function.path("name").c_str());
   call.arguments = TRY(parse_arguments(function));
   return call;
@@ -190,23 +190,23 @@ Result<JsonArray> parse_tools(const Members& members) {
 }
 
 /// The text called `key`, or if that is not there or empty, `other_key`.
-Result<std::string> text_of_either(const Members& members, const char* key, const char* other_key) {
-  std::string text = TRY(members.text(key));
-  std::string other = TRY(members.text(other_key));
+Result<std::string> take_text_of_either(const Members& members, const char* key, const char* other_key) {
+  std::string text = TRY(members.take_text(key));
+  std::string other = TRY(members.take_text(other_key));
   return text.empty() ? other : text;
 }
 
 Result<ChatMessage> parse_message(const Place& place) {
   const Members members(*TRY(object_at(place)), place.path);
   ChatMessage message;
-  const std::string role = TRY(members.text("role"));
+  const std::string role = TRY(members.take_text("role"));
   message.role = TRY(value_of_word<ChatRole>(kRoles, role, members.path("role")));
-  message.name = TRY(members.text("name"));
+  message.name = TRY(members.take_text("name"));
   message.content = TRY(parse_content(members));
-  message.reasoning = TRY(text_of_either(members, "reasoning_content", "reasoning"));
+  message.reasoning = TRY(take_text_of_either(members, "reasoning_content", "reasoning"));
   message.tool_calls = TRY(parse_calls(members));
-  message.tool_call_id = TRY(text_of_either(members, "tool_call_id", "id"));
-  message.tool = TRY(members.text("tool"));
+  message.tool_call_id = TRY(take_text_of_either(members, "tool_call_id", "id"));
+  message.tool = TRY(members.take_text("tool"));
   message.tools = TRY(parse_tools(members));
   if (!message.tool_calls.empty() && message.role != ChatRole::kAssistant) {
     return error(Code::kArgument, "%s: only an assistant calls tools", members.path("tool_calls").c_str());
@@ -237,7 +237,7 @@ Result<ToolChoice> parse_tool_choice(const Members& request) {
   if (std::holds_alternative<JsonObject>(place->value.data)) {
     return error(Code::kUnsupported, "tool_choice: the choice of one tool by name is not supported in this version");
   }
-  const std::string choice = TRY(request.text("tool_choice"));
+  const std::string choice = TRY(request.take_text("tool_choice"));
   return value_of_word<ToolChoice>(kChoices, choice, "tool_choice");
 }
 
@@ -263,7 +263,7 @@ Result<ResponseFormat> parse_response_format(const Members& request) {
   const std::optional<Place> place = request.find("response_format");
   if (!place) return format;
   const Members members(*TRY(object_at(*place)), place->path);
-  const std::string type = TRY(members.text("type"));
+  const std::string type = TRY(members.take_text("type"));
   format.kind = TRY(value_of_word<Kind>(kKinds, type, members.path("type")));
   if (format.kind == Kind::kJsonSchema) format.schema = TRY(parse_schema(members));
   return format;
@@ -296,7 +296,7 @@ Status read_thinking(JsonObject& object, const Members& members, ChatRequest& re
     request.effort = ThinkingEffort::kUnsaid;
     return {};
   }
-  const std::string word = TRY(members.text("reasoning_effort"));
+  const std::string word = TRY(members.take_text("reasoning_effort"));
   const auto setting = TRY(value_of_word<Setting>(kEfforts, word, "reasoning_effort"));
   if (thinking.value_or(false) && !setting.thinking) {
     return error(Code::kArgument, "reasoning_effort: \"none\" contradicts thinking");

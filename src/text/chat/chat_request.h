@@ -16,9 +16,8 @@ inline constexpr size_t kToolsMax = 1'000;          ///< In one list.
 
 /// The door for conversations: a JSON object in the manner of OpenAI's API.
 ///
-///     messages               [{role, content, name, reasoning_content | reasoning, tool_calls, tool_call_id | id,
-///     tool,
-///                            tools}, ...], at least one
+///     messages               [{role, content, name, reasoning_content | reasoning, tool_calls, tools,
+///                            tool_call_id | id, tool}, ...], at least one
 ///     tools                  [{...}, ...]
 ///     tool_choice            "auto", "none", "required"
 ///     response_format        {"type": "text" | "json_object" | "json_schema", "json_schema": {...}}
