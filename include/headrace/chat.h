@@ -50,9 +50,9 @@ typedef struct headrace_reply {
 } headrace_reply;
 
 /** Makes the sequence of the session that of the conversation, keeping what it has of it already, and lets the model
- * answer. As headrace_session_generate otherwise; stop strings are looked for in the content alone. HEADRACE_ARGUMENT
- * before any work when the conversation does not fit the context. The caller sets `reply->struct_size`; `options`,
- * `on_piece` and `reply` may be NULL. */
+ * answer. As headrace_session_generate otherwise; stop strings are looked for in the content alone, and the end of the
+ * message ends the reply even with `ignore_stop_ids`. HEADRACE_ARGUMENT before any work when the conversation does not
+ * fit the context. The caller sets `reply->struct_size`; `options`, `on_piece` and `reply` may be NULL. */
 HEADRACE_API headrace_status headrace_session_reply(headrace_session* session, const char* request,
                                                     size_t request_bytes, const headrace_generate_options* options,
                                                     headrace_piece_callback on_piece, void* user, headrace_reply* reply,

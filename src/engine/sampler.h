@@ -67,7 +67,8 @@ struct SampleCandidate {
 
 /// Chooses a token. The same on every machine: arithmetic is in double with our own exponential, sums run in a fixed
 /// order, and the random number is a function of (seed, position) alone, so neither earlier draws nor other sessions
-/// matter. One pass over the vocabulary, whatever the filters, but for top_p without top_k, which may take a few.
+/// matter. A fixed number of passes over the vocabulary, whatever the filters, but for top_p without top_k, which may
+/// take a few more.
 /// Allocates nothing. `scratch` has logits.size() entries. kFormat when a logit is NaN or plus infinity, or all are
 /// minus infinity (which alone means: never this token); kArgument when the biases ban all that is left. `options` were
 /// checked.
