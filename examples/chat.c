@@ -1,4 +1,6 @@
-/* Asks two questions in one conversation: chat MODEL QUESTION QUESTION. Build: cc chat.c -lheadrace
+/* Asks two questions in one conversation: chat MODEL QUESTION QUESTION. MODEL is a folder, such as models/demo.
+ *
+ * Built with the project: build/release/headrace_example_chat_c
  *
  * A program would build the requests with its JSON library; here the questions must not hold quotes or backslashes. */
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* Continues a text: generate MODEL TEXT. Build: cc generate.c -lheadrace */
+/* Continues a text: generate MODEL TEXT. MODEL is a folder, such as models/demo.
+ *
+ * Built with the project: build/release/headrace_example_generate_c */
 #include <stdio.h>
 #include <string.h>
 

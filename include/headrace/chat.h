@@ -10,12 +10,13 @@ extern "C" {
 
 /** A conversation is a JSON object in the manner of OpenAI's API:
  *
- *   messages               [{role, content, name, reasoning_content, tool_calls, tool_call_id, tools}, ...]
+ *   messages               [{role, content, name, reasoning_content, tool_calls, tool_call_id, tools}, ...]; `tools` of
+ *                          a system message are tools that the model may call from there on
  *   tools                  [{...}, ...]
- *   tool_choice            "auto", "none", "required"
+ *   tool_choice            "auto" (default), "none", "required"
  *   response_format        {"type": "text" | "json_object" | "json_schema", "json_schema": {...}}
  *   reasoning_effort       "none" (no reasoning), "low", "high", "max"; null: the prompt does not speak of it
- *   thinking               true or false
+ *   thinking               true (default, where the format has reasoning) or false
  *   add_generation_prompt  true (default) or false
  *
  * Roles are system, user, assistant, tool; content is a string, null, or a list of {"type": "text", "text"}. Messages
@@ -51,8 +52,10 @@ typedef struct headrace_reply {
 
 /** Makes the sequence of the session that of the conversation, keeping what it has of it already, and lets the model
  * answer. As headrace_session_generate otherwise; stop strings are looked for in the content alone, and the end of the
- * message ends the reply even with `ignore_stop_ids`. HEADRACE_ARGUMENT before any work when the conversation does not
- * fit the context. The caller sets `reply->struct_size`; `options`, `on_piece` and `reply` may be NULL. */
+ * message ends the reply even with `ignore_stop_ids`. Greedy unless `options` say otherwise; headrace_tokenizer_json
+ * tells what the publisher recommends. A reply that was cut or cancelled may go back like others. HEADRACE_ARGUMENT
+ * before any work when the conversation does not fit the context, or has more bytes than one could that fits. The
+ * caller sets `reply->struct_size`; `options`, `on_piece` and `reply` may be NULL. */
 HEADRACE_API headrace_status headrace_session_reply(headrace_session* session, const char* request,
                                                     size_t request_bytes, const headrace_generate_options* options,
                                                     headrace_piece_callback on_piece, void* user, headrace_reply* reply,

@@ -7,9 +7,10 @@
  * Errors. Functions that can fail return a headrace_status, and when `error` is not NULL they fill it. Nothing else is
  * changed by a call that failed, unless its description says so; results that it would have made are NULL and 0.
  *
- * Options. Structs begin with `struct_size`, which the caller sets to sizeof the struct. They grow at the end only. A
- * field of zero always means the default, so `headrace_model_options options = {sizeof options};` is complete. A caller
- * that is newer than the library gets HEADRACE_ARGUMENT when it sets a field that the library does not know.
+ * Options. Structs of options and results begin with `struct_size`, which the caller sets to sizeof the struct; in
+ * those that callbacks receive the library has set it. They grow at the end only. In options a field of zero always
+ * means the default, so `headrace_model_options options = {sizeof options};` is complete. A caller that is newer than
+ * the library gets HEADRACE_ARGUMENT when it sets a field that the library does not know.
  *
  * Memory. Text and arrays that a function hands over are freed with headrace_free. Text ends with a zero byte that its
  * length does not count; it may hold other zero bytes. Data passed to a callback lives until the callback returns.

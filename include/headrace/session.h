@@ -89,7 +89,8 @@ typedef enum headrace_piece_kind {
   HEADRACE_PIECE_REASONING = 1,
   HEADRACE_PIECE_CONTENT = 2,
   /** A whole call, as a JSON object: `index` (0-based), `id`, `name`, `arguments` (a string, by intention a JSON
-   * object), `complete` (false: the generation ended inside of it, so it must not be carried out). */
+   * object), `complete` (false: the generation ended
+   * inside of it, or its arguments are JSON but no object; it must not be carried out). */
   HEADRACE_PIECE_TOOL_CALL = 3
 } headrace_piece_kind;
 

@@ -15,6 +15,20 @@ Result<ChatRequest> parse_request(const char* request, size_t request_bytes) {
   return parse_chat_request({request, request_bytes});
 }
 
+/// Most bytes of a request, so that it stays small beside the memory budget: more than the longest tokens of a context
+/// take, and some for what is around them.
+size_t request_bytes_max(const Session& session) {
+  constexpr size_t kTokenBytesMax = 256;
+  constexpr size_t kMoreBytes = size_t{64} << 10;
+  return session.capacity_tokens() * kTokenBytesMax + kMoreBytes;
+}
+
+Status check_request_size(const Session& session, size_t request_bytes) {
+  if (request_bytes <= request_bytes_max(session)) return {};
+  return error(Code::kArgument, "the conversation has %zu bytes; one that fits a context of %zu tokens has at most %zu",
+               request_bytes, session.capacity_tokens(), request_bytes_max(session));
+}
+
 Status parse(const Tokenizer& tokenizer, std::span<const TokenId> ids, int thinking, Out<char> message) {
   const ChatFormat& format = *TRY(chat_format_of(&tokenizer));
   const auto parser = format.create_parser(tokenizer, TRY(flag(thinking, "thinking")));
@@ -69,6 +83,7 @@ headrace_status headrace_session_reply(headrace_session* session, const char* re
                                        void* user, headrace_reply* reply, headrace_error* error) {
   return headrace::guarded(error, [&]() -> Status {
     TRY(headrace::check_handle(session, "session"));
+    TRY(headrace::check_request_size(*session->session, request_bytes));
     const headrace::ChatRequest parsed = TRY(headrace::parse_request(request, request_bytes));
     return headrace::reply(*session->session, parsed, options, {on_piece, user}, reply);
   });

@@ -18,8 +18,9 @@ class ChatRequest {
   const std::string& thinking() const { return thinking_; }
   /// The message before all others; empty: none.
   void set_system(std::string_view text) { system_ = text; }
+  const std::string& system() const { return system_; }
 
-  bool is_empty() const { return messages_.empty(); }
+  size_t message_count() const { return messages_.size(); }
   void add_user(std::string_view text);
   /// The message of a reply.
   void add_reply(std::string_view message_json);

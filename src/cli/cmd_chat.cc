@@ -12,6 +12,7 @@
 #include "cli/chat_request.h"
 #include "cli/commands.h"
 #include "cli/generation.h"
+#include "cli/interrupt.h"
 #include "cli/line_editor.h"
 #include "cli/model_path.h"
 #include "cli/open_model.h"
@@ -37,7 +38,9 @@ struct Chat {
   api::Session session;
   ChatRequest request;
   Terminal notes{STDERR_FILENO};
+  bool is_interactive = true;
   bool is_over = false;
+  bool is_cancelled = false;  // The program, not only an answer.
 
   /// A line for the person, beside the conversation.
   void note(std::string_view text) const { write_stderr(notes.dim(shown(text)) + "\n"); }
@@ -78,7 +81,10 @@ void load(Chat& chat, std::string_view file) {
   if (!chat.request.restore(chat.session.load(std::string(file)))) {
     throw UsageError(fmt::format("{} is a session, but not of a chat", file));
   }
-  chat.note(fmt::format("the conversation goes on that was saved to {}", file));
+  chat.note(fmt::format("the conversation of {} goes on: {} messages, {}, thinking {}", file,
+                        chat.request.message_count(),
+                        chat.request.system().empty() ? "no instructions" : "instructions",
+                        chat.request.thinking().empty() ? "as the model was made for" : chat.request.thinking()));
 }
 
 void refuse_image(Chat&, std::string_view) {
@@ -86,8 +92,11 @@ void refuse_image(Chat&, std::string_view) {
 }
 
 void set_system(Chat& chat, std::string_view text) {
-  chat.request.set_system(text);
-  chat.note(text.empty() ? "no system message" : "the system message stands from now on before all others");
+  if (text.empty()) {
+    return chat.note(chat.request.system().empty() ? "no instructions" : "instructions: " + chat.request.system());
+  }
+  chat.request.set_system(text == "off" ? "" : text);
+  chat.note(text == "off" ? "no instructions" : "these instructions stand from now on before the conversation");
 }
 
 void set_thinking(Chat& chat, std::string_view how) {
@@ -117,9 +126,10 @@ constexpr SlashCommand kSlashCommands[] = {
     {"save", "FILE", "keep the conversation, with the model's memory of it", save},
     {"load", "FILE", "go on with a conversation that was kept", load},
     {"image", "FILE", "an image (not in this version)", refuse_image},
-    {"system", "[TEXT]", "instructions before the conversation; without TEXT none", set_system},
-    {"think", kThinkingWords, "whether, and how much, the model thinks before it answers", set_thinking},
+    {"system", "[TEXT]", "instructions before the conversation; off: none", set_system},
+    {"think", kThinkingWords, "reasoning before the answer", set_thinking},
     {"budget", "SIZE", "another ceiling on memory: 4G, floor", set_budget},
+    {"exit", "", "end (also /quit, Ctrl-D)", quit},
     {"quit", "", "end (or Ctrl-D)", quit},
 };
 
@@ -128,7 +138,7 @@ void show_help(Chat& chat, std::string_view) {
   for (const SlashCommand& command : kSlashCommands) {
     help += fmt::format("/{:<28}{}\n", fmt::format("{} {}", command.name, command.argument), command.help);
   }
-  help += "Ctrl-C stops an answer. A line that ends with \\ goes on in the next; a paste may have many lines.\n";
+  help += "Ctrl-C stops an answer. A line that ends with \\ goes on in the next.\n";
   help += "A message that begins with a slash: type a space before it.";
   chat.note(help);
 }
@@ -155,8 +165,17 @@ void run_slash_command(Chat& chat, std::string_view line) {
   throw UsageError(fmt::format("unknown command /{}; /help lists them", word));
 }
 
+/// Ctrl-C stops an answer; a script that gets it, and whoever gets SIGTERM, shall end.
+void end_if_told(Chat& chat, headrace_finish finish) {
+  if (finish != HEADRACE_FINISH_CANCELLED || (chat.is_interactive && !was_terminated())) return;
+  chat.is_over = true;
+  chat.is_cancelled = true;
+}
+
 void tell_end(const Chat& chat, const api::Reply& reply) {
-  if (reply.finish == HEADRACE_FINISH_CANCELLED) chat.note("[stopped]");
+  if (reply.finish == HEADRACE_FINISH_CANCELLED) {
+    chat.note(reply.ids.empty() ? "[stopped: your message is forgotten]" : "[stopped]");
+  }
   if (reply.finish != HEADRACE_FINISH_LENGTH) return;
   const bool is_asked_for = chat.settings.tokens_max == reply.ids.size();
   chat.note(is_asked_for ? "[cut: as many tokens as -n allows]" : "[cut: the context is full; see --ctx]");
@@ -168,14 +187,19 @@ void answer(Chat& chat, const std::string& text) {
   try {
     const api::Reply reply =
         print_reply(chat.session, chat.request.json(), generate_options(chat.settings, &chat.format), &printer);
-    chat.request.add_reply(reply.message);
+    if (reply.ids.empty()) {
+      chat.request.drop_last();
+    } else {
+      chat.request.add_reply(reply.message);
+    }
     if (!Terminal(STDOUT_FILENO).is_terminal()) write_stdout("\n");
     tell_end(chat, reply);
+    end_if_told(chat, reply.finish);
   } catch (const api::Error& failure) {
     // Of a wrong request nothing has happened. After other failures the model's state is lost.
     if (failure.status() != HEADRACE_ARGUMENT) throw;
     chat.request.drop_last();
-    throw UsageError(failure.what());
+    throw UsageError(fmt::format("{} (your message is forgotten; /reset begins anew)", failure.what()));
   }
 }
 
@@ -200,6 +224,15 @@ void take_line(Chat& chat, const std::string& line) {
   }
 }
 
+/// A convenience: without them it only takes longer.
+void keep_copies(Chat& chat) {
+  try {
+    chat.session.keep_copies(kStateCopies);
+  } catch (const api::Error& failure) {
+    chat.note(failure.what());
+  }
+}
+
 ChatFormatInfo checked_format(const Settings& settings) {
   const api::Tokenizer tokenizer(model_folder(settings.arguments[0]));
   ChatFormatInfo format = chat_format_info(tokenizer.view());
@@ -214,21 +247,23 @@ ChatFormatInfo checked_format(const Settings& settings) {
 
 ExitStatus chat(const Settings& settings) {
   const ChatFormatInfo format = checked_format(settings);
+  check_stats_file(settings);
   api::Model model = open_model(settings, 1);
   api::Session session = model.create_session();
   Chat chat{settings, format, std::move(model), std::move(session), {}};
-  chat.session.keep_copies(kStateCopies);
+  keep_copies(chat);
   chat.request.set_system(settings.system);
   chat.request.set_thinking(settings.think);
   LineEditor editor;
-  if (editor.is_interactive()) chat.note("/help lists commands, Ctrl-D ends.");
+  chat.is_interactive = editor.is_interactive();
+  if (chat.is_interactive) chat.note("/help lists commands, Ctrl-D ends.");
   while (!chat.is_over) {
     const std::optional<std::string> line = editor.read(">");
     if (!line) break;
     take_line(chat, *line);
   }
   write_stats_file(settings, chat.session.stats_json());
-  return kDone;
+  return chat.is_cancelled ? kCancelled : kDone;
 }
 
 }  // namespace headrace::cli::cmd

@@ -178,6 +178,7 @@ ExitStatus eval(const Settings& settings) {
   check_settings(settings);
   const size_t bytes_max = settings.perplexity ? kTextBytesMax : prompt_bytes_max(settings);
   const std::string text = settings.ids.empty() ? text_from(settings, 1, bytes_max) : std::string();
+  check_stats_file(settings);
   api::Model model = open_model(settings, settings.logits == "all" || settings.perplexity ? kLogitsRows : 1);
   const std::vector<int32_t> ids = evaluated_ids(settings, model, text);
   api::Session session = model.create_session();

@@ -103,6 +103,15 @@ Answer make_answer(const Settings& settings, const api::Model& model, api::Sessi
   return continue_text(settings, session, model.tokenizer().tokenize(text, api::TextKind::kPlain), shown);
 }
 
+/// Why an answer that did not end by itself has ended.
+void tell_end(const Settings& settings, const Answer& answer) {
+  if (answer.finish == HEADRACE_FINISH_CANCELLED) tell("the answer was stopped");
+  if (answer.finish != HEADRACE_FINISH_LENGTH) return;
+  const bool is_context = answer.ids.size() < settings.tokens_max.value_or(kTokensDefault);
+  tell(is_context ? "the answer was cut: the context is full; --ctx sets a larger one"
+                  : "the answer was cut: as many tokens as -n allows");
+}
+
 std::string result_json(const Answer& answer, const std::string& stats) {
   return fmt::format("{{\"text\":{},\"ids\":{},\"finish\":\"{}\",\"reasoning\":{},\"tool_calls\":{},\"stats\":{}}}\n",
                      json_string(answer.text), json_ids(answer.ids), finish_name(answer.finish),
@@ -117,6 +126,7 @@ ExitStatus run(const Settings& settings) {
   const bool has_ids = !settings.ids.empty();
   const std::string text = has_ids ? std::string() : text_from(settings, 1, prompt_bytes_max(settings));
   if (!has_ids && text.empty()) throw UsageError("the prompt is empty");
+  check_stats_file(settings);
   api::Model model = open_model(settings, 1);
   api::Session session = model.create_session();
   const Answer answer = make_answer(settings, model, session, text, chat);
@@ -124,6 +134,7 @@ ExitStatus run(const Settings& settings) {
   if (settings.json) {
     write_stdout(result_json(answer, stats));
   } else {
+    tell_end(settings, answer);
     tell(statistics_line(stats));
   }
   write_stats_file(settings, stats);

@@ -24,7 +24,10 @@ std::string general_help() {
     help += fmt::format("  {:<28}{}{}\n", fmt::format("{} {}", command.name, command.arguments), command.summary,
                         command.run ? "" : " (not in this version)");
   }
-  return help + "\nheadrace COMMAND --help tells its options, with examples.\n";
+  return help +
+         "\nheadrace COMMAND --help tells its options, with examples. Sizes such as 64M and 3.2G are powers of 1024.\n"
+         "Exit status: 0 done, 2 wrong use, 3 budget below the floor, 4 damaged or unsupported file, 5 read or write\n"
+         "failed, 6 cancelled, 70 a bug.\n";
 }
 
 std::string command_help(const Command& command) {

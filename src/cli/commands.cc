@@ -31,18 +31,12 @@ constexpr std::string_view kChatDetails =
 line can be edited, with a history (arrow up) of this conversation; a paste may have many lines, and a line that ends
 with a backslash goes on in the next. Ctrl-C stops an answer, Ctrl-D ends. From a pipe every line is a turn.
 
-Commands:
-  /help                    list these
-  /reset                   a new conversation
-  /stats                   counters: tokens, speed, what was read
-  /save FILE, /load FILE   keep the conversation with the model's memory of it, and go on with it later
-  /system TEXT             instructions before the conversation
-  /think on|off|low|high|max   reasoning before the answer
-  /budget SIZE             another ceiling on memory
-  /quit                    end
+What begins with a slash is a command, such as /help, which lists them: /save and /load keep a conversation with the
+model's memory of it, /think and /system say how the model answers, /budget sets another ceiling on memory.
 
-Nothing is written but what /save and --stats are told to. The same --seed (default 0) and the same words give the same
-answers.
+Nothing is written but what /save and --stats are told to. Without --temp and --top-p the model is sampled as its
+publisher recommends; the same --seed (default 0) and the same words give the same answers. Ctrl-C in a pipe, and
+SIGTERM, end the program with status 6; a command that fails is told on standard error and does not.
 
 Examples:
   headrace chat demo

@@ -14,8 +14,10 @@ namespace {
 // A signal handler has no other way to its data. Sequentially consistent: a handler may run on any thread.
 std::atomic<headrace_session*> target{nullptr};
 static_assert(std::atomic<headrace_session*>::is_always_lock_free);
+std::atomic<bool> terminated{false};
 
-void handle_interrupt(int) {
+void handle_interrupt(int number) {
+  if (number == SIGTERM) terminated.store(true);
   if (headrace_session* session = target.exchange(nullptr)) {
     headrace_session_cancel(session);
   } else {
@@ -38,6 +40,10 @@ void install_signal_handlers() {
   set_handler(SIGXFSZ, SIG_IGN);
   set_handler(SIGINT, handle_interrupt);
   set_handler(SIGTERM, handle_interrupt);
+}
+
+bool was_terminated() {
+  return terminated.load();
 }
 
 InterruptTarget::InterruptTarget(headrace_session* session) {

@@ -8,6 +8,9 @@ namespace headrace::cli {
 /// process with kCancelled at once, which nothing below minds, as nothing is written but what was asked for.
 void install_signal_handlers();
 
+/// Whether SIGTERM has come: what runs was cancelled, and the program shall end.
+bool was_terminated();
+
 /// While this lives, the first Ctrl-C or SIGTERM cancels `session` instead, and the second ends the process.
 class InterruptTarget {
  public:

@@ -1,12 +1,17 @@
 #include "cli/open_model.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "cli/exit_status.h"
 #include "cli/model_path.h"
 #include "cli/progress.h"
 #include "cli/streams.h"
@@ -87,6 +92,14 @@ std::string size_text(double bytes) {
     ++unit;
   }
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
+}
+
+void check_stats_file(const Settings& settings) {
+  if (settings.stats_file.empty()) return;
+  std::filesystem::path folder = std::filesystem::path(settings.stats_file).parent_path();
+  if (folder.empty()) folder = ".";
+  if (::access(folder.c_str(), X_OK) == 0) return;
+  throw StreamError(fmt::format("write {}: {}", settings.stats_file, std::strerror(errno)));
 }
 
 void write_stats_file(const Settings& settings, const std::string& json) {

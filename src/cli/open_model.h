@@ -21,6 +21,9 @@ std::string statistics_line(const std::string& stats_json);
 /// "1.5 GiB"
 std::string size_text(double bytes);
 
+/// StreamError when the file of --stats could not be written where it shall be: better known before the work.
+void check_stats_file(const Settings& settings);
+
 /// Writes `json` and a newline to the file of --stats, if that was given.
 void write_stats_file(const Settings& settings, const std::string& json);
 

@@ -62,20 +62,23 @@ double real_number(std::string_view text, RealRange range) {
 uint64_t size_bytes(std::string_view text) {
   constexpr const char* kAllowed = "a size such as 1048576, 64M, 3.2G or 24G";
   if (text.empty()) refuse(text, kAllowed);
+  const std::string_view given = text;
+  if (text.ends_with("iB")) text.remove_suffix(2);  // As sizes are printed.
+  if (text.empty() || (text.size() < given.size() && unit_bytes(text.back()) == 0)) refuse(given, kAllowed);
   const uint64_t unit = unit_bytes(text.back());
   const std::string_view digits = unit > 0 ? text.substr(0, text.size() - 1) : text;
   // No exponents, signs or words: from_chars would take "1e3", "-1" and "inf".
-  if (digits.find_first_not_of("0123456789.") != std::string_view::npos) refuse(text, kAllowed);
+  if (digits.find_first_not_of("0123456789.") != std::string_view::npos) refuse(given, kAllowed);
   uint64_t whole = 0;
   if (unit == 0) {
     constexpr auto kBytesMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    if (!read_all(digits, whole) || whole == 0 || whole > kBytesMax) refuse(text, kAllowed);
+    if (!read_all(digits, whole) || whole == 0 || whole > kBytesMax) refuse(given, kAllowed);
     return whole;
   }
   double value = 0;
-  if (!read_all(digits, value)) refuse(text, kAllowed);
+  if (!read_all(digits, value)) refuse(given, kAllowed);
   const double bytes = std::floor(value * static_cast<double>(unit));
-  if (bytes < 1 || bytes >= static_cast<double>(std::numeric_limits<int64_t>::max())) refuse(text, kAllowed);
+  if (bytes < 1 || bytes >= static_cast<double>(std::numeric_limits<int64_t>::max())) refuse(given, kAllowed);
   return static_cast<uint64_t>(bytes);
 }
 

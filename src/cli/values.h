@@ -23,7 +23,7 @@ struct RealRange {
 /// A finite decimal number.
 double real_number(std::string_view text, RealRange range);
 
-/// Bytes: "1048576", "64M", "3.2G". K, M, G and T are powers of 1024.
+/// Bytes: "1048576", "64M", "3.2G", "29.1MiB". K, M, G and T are powers of 1024.
 uint64_t size_bytes(std::string_view text);
 
 /// Token ids separated by commas or white space; may be empty.

@@ -4,13 +4,21 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/chat/json_value.h"
+
 namespace headrace {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool is_complete(const ParsedCall& call) {
-  return call.is_complete;
+/// Whether a call may be carried out: it has ended, and if its arguments are JSON, they are an object. (Those that are
+/// none go to the tool, and back to the model, as they are.)
+bool is_callable(const ParsedCall& call) {
+  if (!call.is_complete) return false;
+  const auto json = parse_json(call.arguments, kInnerJsonBounds);
+  if (!json) return json.error().code == Code::kFormat;
+  const auto& data = json.value().data;
+  return std::holds_alternative<JsonObject>(data) || std::holds_alternative<std::nullptr_t>(data);
 }
 
 }  // namespace
@@ -18,7 +26,9 @@ bool is_complete(const ParsedCall& call) {
 std::optional<Finish> ChatAnswer::add(TokenId id, std::string_view /*bytes*/) {
   std::optional<Finish> finish;
   for (const ChatEvent& event : parser_->push(id)) {
-    if (!finish) finish = take(event, id);
+    if (is_stopped_) break;
+    const std::optional<Finish> reason = take(event, id);
+    if (!finish) finish = reason;
   }
   return finish;
 }
@@ -50,8 +60,10 @@ std::optional<Finish> ChatAnswer::take_content(const ChatEvent& event, TokenId i
 }
 
 std::optional<Finish> ChatAnswer::hand_over(PieceKind kind, std::string_view text, TokenId id) {
-  if (text.empty() || on_piece_({text, id, kind})) return std::nullopt;
-  return Finish::kCancelled;
+  if (text.empty()) return std::nullopt;
+  // The rest of a token that was cut off is still part of the message.
+  if (!is_cancelled_) is_cancelled_ = !on_piece_({text, id, kind});
+  return is_cancelled_ ? std::optional(Finish::kCancelled) : std::nullopt;
 }
 
 std::optional<Finish> ChatAnswer::hand_over_content(TokenId id) {
@@ -71,7 +83,7 @@ Finish ChatAnswer::end(Finish finish) {
     content_.finish();
     hand_over_content(-1);
   }
-  const bool has_calls = std::ranges::any_of(parser_->message().calls, is_complete);
+  const bool has_calls = std::ranges::any_of(parser_->message().calls, is_callable);
   return finish == Finish::kStop && !is_stopped_ && has_calls ? Finish::kToolCalls : finish;
 }
 
@@ -86,7 +98,7 @@ std::string tool_call_json(const ParsedCall& call, size_t index) {
               {"id", call.id},
               {"name", call.name},
               {"arguments", call.arguments},
-              {"complete", call.is_complete}}
+              {"complete", is_callable(call)}}
       .dump();
 }
 
@@ -95,7 +107,7 @@ std::string message_json(const ParsedMessage& message) {
   if (!message.reasoning.empty()) json["reasoning_content"] = message.reasoning;
   Json calls = Json::array();
   for (const ParsedCall& call : message.calls) {
-    if (!call.is_complete) continue;
+    if (!is_callable(call)) continue;
     calls.push_back(
         {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
   }

@@ -38,14 +38,15 @@ class ChatAnswer final : public Answer {
   std::string content_so_far_;
   bool is_stopped_ = false;  // By a stop string: what follows is not part of the message.
   bool is_ended_ = false;
+  bool is_cancelled_ = false;  // The receiver wants no more.
 };
 
 /// A call as a JSON object: `index` (0-based, of the message), `id`, `name`, `arguments` (a string: by intention a JSON
-/// object), `complete`.
+/// object), `complete` (it may be carried out: the model ended it, and its arguments are no JSON other than an object).
 std::string tool_call_json(const ParsedCall& call, size_t index);
 
 /// A message in the manner of OpenAI's API, to be given back in the next request as it is: `role` ("assistant"),
-/// `content`, `reasoning_content` and `tool_calls` where there are any. Calls that are not complete are left out.
+/// `content`, `reasoning_content` and `tool_calls` where there are any. Calls that may not be carried out are left out.
 std::string message_json(const ParsedMessage& message);
 
 }  // namespace headrace

@@ -13,6 +13,7 @@
 #include "kernels/dispatch.h"
 #include "models/shapes/released_shapes.h"
 #include "models/shapes/virtual_checkpoint.h"
+#include "text/chat/chat_format.h"
 
 namespace headrace {
 namespace {
@@ -177,7 +178,7 @@ void Engine::decide_plan() {
 
 Status Engine::below_floor(size_t budget_bytes) const {
   return error(Code::kBudget, "the budget of %s is below the floor of %s (%zu bytes)", bytes_text(budget_bytes).c_str(),
-               bytes_text(floor_bytes()).c_str(), floor_bytes());
+               bytes_text(floor_bytes(), Rounding::kUp).c_str(), floor_bytes());
 }
 
 size_t Engine::budget_limit_bytes() const {
@@ -329,11 +330,15 @@ Status Engine::check_vocabularies() const {
                tokenizer_->vocabulary_size(), info().vocabulary_size);
 }
 
-/// Kimi K3's tokenizer and its configuration name different ends: a story ends with the one, a message with the other.
+/// Kimi K3's configuration names the end of a message only, while a story ends with another token of its chat format.
 void Engine::find_stop_ids() {
   stop_ids_ = info().stop_ids;
-  if (!tokenizer_) return;
-  if (const std::optional<TokenId> id = tokenizer_->control_id("[EOS]")) stop_ids_.push_back(*id);
+  const ChatFormat* format = tokenizer_ ? find_chat_format(*tokenizer_) : nullptr;
+  if (!format) return;
+  for (const ControlLiteral stop : format->stops) {
+    const std::optional<TokenId> id = tokenizer_->control_id(stop.name());
+    if (id && std::ranges::find(stop_ids_, *id) == stop_ids_.end()) stop_ids_.push_back(*id);
+  }
 }
 
 Result<std::unique_ptr<Session>> Engine::create_session() {

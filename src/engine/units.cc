@@ -1,11 +1,12 @@
 #include "engine/units.h"
 
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace headrace {
 
-std::string bytes_text(uint64_t bytes) {
+std::string bytes_text(uint64_t bytes, Rounding rounding) {
   constexpr uint64_t kStep = 1024;
   if (bytes < kStep) return std::to_string(bytes) + " bytes";
   constexpr std::array kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -15,6 +16,7 @@ std::string bytes_text(uint64_t bytes) {
     value /= kStep;
     ++unit;
   }
+  if (rounding == Rounding::kUp) value = std::ceil(value * 10) / 10;
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %s", value, kUnits[unit]);
   return text;

@@ -172,6 +172,8 @@ TEST_F(Chat, WrongRequestsAreRefusedAndChangeNothing) {
           HEADRACE_UNSUPPORTED, "image");
   const Json too_long = {{"messages", {{{"role", "user"}, {"content", std::string(400000, 'x')}}}}};
   refused(too_long.dump(), HEADRACE_ARGUMENT, "context");
+  const Json far_too_long = {{"messages", {{{"role", "user"}, {"content", std::string(4000000, 'x')}}}}};
+  refused(far_too_long.dump(), HEADRACE_ARGUMENT, "bytes");
   EXPECT_EQ(reply(request_of(plain_)).ids, first.ids);
 }
 

@@ -1,6 +1,7 @@
 // The program's conversations, on the demo model: through pipes, and on a terminal.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
 #include <string>
@@ -118,6 +119,38 @@ TEST(ChatCommand, ASavedConversationGoesOnAsIfItHadNotEnded) {
   const auto second = run_program(words, {.input = "/load " + file + "\nAnd then?\n/stats\n"});
   EXPECT_EQ(second.exit_status, 0) << second.error;
   EXPECT_EQ(first.out + second.out, whole.out);
+}
+
+TEST(ChatCommand, SigtermEndsTheProgramAndInAPipeControlCDoes) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    const auto result = run_program({"chat", "demo", "--think", "off", "--temp", "0"},
+                                    {.input = kQuestion + "\n" + kQuestion + "\n",
+                                     .on_first_output = [number](pid_t program) { kill(program, number); }});
+    EXPECT_EQ(result.exit_status, 6) << result.error;
+    EXPECT_EQ(result.out.find("Once upon", 1), std::string::npos) << result.out;
+  }
+}
+
+TEST(ChatCommand, SaysWhenTheContextIsFullAndForgetsWhatDoesNotFit) {
+  const auto result = run_program({"chat", "demo", "--think", "off", "--temp", "0", "--ctx", "60"},
+                                  {.input = kQuestion + "\n" + kQuestion + "\n/reset\n" + kQuestion + "\n"});
+  EXPECT_EQ(result.exit_status, 0) << result.error;
+  EXPECT_NE(result.error.find("context is full"), std::string::npos) << result.error;
+  EXPECT_NE(result.error.find("your message is forgotten"), std::string::npos) << result.error;
+  EXPECT_NE(result.out.find(kStoryBegins.substr(0, 20), 1), std::string::npos) << result.out;
+}
+
+TEST(RunChat, AnswersThatAreCutSaySo) {
+  const auto result = run_program({"run", "demo", "hi", "-n", "3", "--temp", "0"});
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_NE(result.error.find("cut: as many tokens as -n allows"), std::string::npos) << result.error;
+}
+
+TEST(RunChat, AFileOfStatisticsThatCannotBeIsToldBeforeTheWork) {
+  const auto result = run_program({"run", "demo", "hi", "--stats", "/nowhere/stats.json"});
+  EXPECT_EQ(result.exit_status, 5);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.error.find("budget"), std::string::npos) << result.error;
 }
 
 TEST(ChatCommand, NeedsAChatFormat) {

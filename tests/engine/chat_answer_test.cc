@@ -121,12 +121,31 @@ TEST(ChatAnswer, ACallThatWasCutIsNotTheMessagesAndNoReasonToCarryItOut) {
   EXPECT_EQ(message_json(answer.message()), R"({"role":"assistant","content":""})");
 }
 
+TEST(ChatAnswer, TheRestOfATokenThatWasCancelledIsPartOfTheMessage) {
+  Seen seen{.pieces_max = 1};
+  ChatAnswer answer = answer_of({{1, {{Kind::kReasoning, "a"}, {Kind::kContent, "b"}}}}, {}, seen);
+  EXPECT_EQ(answer.add(1, ""), Finish::kCancelled);
+  answer.end(Finish::kCancelled);
+  EXPECT_EQ(seen.pieces, (Pieces{"reasoning 1: a"}));
+  EXPECT_EQ(answer.message().content, "b");
+}
+
 TEST(ChatAnswer, AReceiverThatWantsNoMoreCancels) {
   Seen seen{.pieces_max = 1};
   ChatAnswer answer = answer_of({{1, {{Kind::kContent, "a"}}}, {2, {{Kind::kContent, "b"}}}}, {}, seen);
   EXPECT_EQ(answer.add(1, ""), Finish::kCancelled);
   EXPECT_EQ(answer.end(Finish::kCancelled), Finish::kCancelled);
   EXPECT_EQ(answer.message().content, "a");
+}
+
+TEST(ChatAnswer, ACallWhoseArgumentsAreNoObjectIsNoCall) {
+  for (const auto& [arguments, is_callable] :
+       {std::pair{"{\"a\":1}", true}, {"[1]", false}, {"7", false}, {"not JSON", true}, {"", true}, {"null", true}}) {
+    const ParsedCall call{"call_1", "look", arguments, true};
+    const std::string complete = is_callable ? R"("complete":true)" : R"("complete":false)";
+    EXPECT_NE(tool_call_json(call, 0).find(complete), std::string::npos) << arguments;
+    EXPECT_EQ(message_json({.calls = {call}}).find("tool_calls") != std::string::npos, is_callable) << arguments;
+  }
 }
 
 TEST(ChatAnswer, AMessageGoesBackAsItIs) {

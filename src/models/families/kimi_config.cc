@@ -215,7 +215,10 @@ Result<KimiConfig> read_kimi_config(const ConfigObject& outer) {
     config.dense_width = TRY(text.integer({"intermediate_size"}, kWidth));
   }
   config.stop_ids = TRY(text.token_ids({"eos_token_id"}));
-  for (const int32_t id : TRY(outer.token_ids({"eos_token_id"}))) config.stop_ids.push_back(id);
+  const auto outer_ids = TRY(outer.token_ids({"eos_token_id"}));
+  for (const int32_t id : outer_ids) {
+    if (std::ranges::find(config.stop_ids, id) == config.stop_ids.end()) config.stop_ids.push_back(id);
+  }
   return config;
 }
 
