@@ -61,7 +61,8 @@ RandomWeights::Distribution RandomWeights::distribution_of(const ListedTensor& t
     case TensorRole::kNorm:
       return {false, 1.0f, 0.1f};
     case TensorRole::kEmbedding:
-      return {true, 0.0f, 1.0f};
+      // Large beside what the layers add, of which tokens have much in common: each token chooses experts of its own.
+      return {true, 0.0f, 16.0f};
     case TensorRole::kConvolution:
       return {true, 0.0f, static_cast<float>(1 / std::sqrt(static_cast<double>(row_length(tensor.shape))))};
     case TensorRole::kRouterBias:
