@@ -22,6 +22,14 @@ Json parse_object(std::string_view text) {
 
 }  // namespace
 
+namespace {
+
+bool is_thinking_word(const std::string& word) {
+  return word.empty() || ("|" + std::string(kThinkingWords) + "|").find("|" + word + "|") != std::string::npos;
+}
+
+}  // namespace
+
 void ChatRequest::add_user(std::string_view text) {
   messages_.push_back({{"role", "user"}, {"content", text}});
 }
@@ -55,6 +63,9 @@ bool ChatRequest::restore(std::string_view saved) {
     if (!all.contains(key)) return false;
   }
   if (!all["system"].is_string() || !all["thinking"].is_string() || !all["messages"].is_array()) return false;
+  const auto is_object = [](const Json& message) { return message.is_object(); };
+  if (!std::all_of(all["messages"].begin(), all["messages"].end(), is_object)) return false;
+  if (!is_thinking_word(all["thinking"].get<std::string>())) return false;
   system_ = all["system"].get<std::string>();
   thinking_ = all["thinking"].get<std::string>();
   messages_ = all["messages"];

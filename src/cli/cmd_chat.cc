@@ -165,13 +165,6 @@ void run_slash_command(Chat& chat, std::string_view line) {
   throw UsageError(fmt::format("unknown command /{}; /help lists them", word));
 }
 
-/// Ctrl-C stops an answer; a script that gets it, and whoever gets SIGTERM, shall end.
-void end_if_told(Chat& chat, headrace_finish finish) {
-  if (finish != HEADRACE_FINISH_CANCELLED || (chat.is_interactive && !was_terminated())) return;
-  chat.is_over = true;
-  chat.is_cancelled = true;
-}
-
 void tell_end(const Chat& chat, const api::Reply& reply) {
   if (reply.finish == HEADRACE_FINISH_CANCELLED) {
     chat.note(reply.ids.empty() ? "[stopped: your message is forgotten]" : "[stopped]");
@@ -194,7 +187,6 @@ void answer(Chat& chat, const std::string& text) {
     }
     if (!Terminal(STDOUT_FILENO).is_terminal()) write_stdout("\n");
     tell_end(chat, reply);
-    end_if_told(chat, reply.finish);
   } catch (const api::Error& failure) {
     // Of a wrong request nothing has happened. After other failures the model's state is lost.
     if (failure.status() != HEADRACE_ARGUMENT) throw;
@@ -216,12 +208,14 @@ void obey(Chat& chat, std::string_view line) {
 /// One message or command; what is wrong with it does not end the conversation.
 void take_line(Chat& chat, const std::string& line) {
   if (trimmed(line).empty()) return;
+  const InterruptHold hold;
   try {
-    if (line.starts_with('/')) return obey(chat, trimmed(line));
-    answer(chat, line);
+    line.starts_with('/') ? obey(chat, trimmed(line)) : answer(chat, line);
   } catch (const UsageError& failure) {
     chat.complain(failure.what());
   }
+  // Ctrl-C stops an answer; a script that gets it, and whoever gets SIGTERM, shall end.
+  chat.is_cancelled = hold.was_interrupted() && (!chat.is_interactive || was_terminated());
 }
 
 /// A convenience: without them it only takes longer.
@@ -257,7 +251,7 @@ ExitStatus chat(const Settings& settings) {
   LineEditor editor;
   chat.is_interactive = editor.is_interactive();
   if (chat.is_interactive) chat.note("/help lists commands, Ctrl-D ends.");
-  while (!chat.is_over) {
+  while (!chat.is_over && !chat.is_cancelled) {
     const std::optional<std::string> line = editor.read(">");
     if (!line) break;
     take_line(chat, *line);

@@ -78,6 +78,7 @@ ExitStatus dispatch(std::span<const char* const> words, std::string& context) {
 }  // namespace
 
 int run_command_line(int argument_count, const char* const* arguments) {
+  fill_closed_streams();
   install_signal_handlers();
   std::string context;
   const auto fail = [&context](ExitStatus status, std::string_view message) {

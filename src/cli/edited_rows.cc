@@ -158,6 +158,7 @@ void EditedRows::Editor::bind_keys() {
       {L"^W", L"ed-delete-prev-word"},     {L"^U", L"vi-kill-line-prev"},  {L"^I", L"ed-insert"},
       {L"\\e[H", L"ed-move-to-beg"},       {L"\\eOH", L"ed-move-to-beg"},  {L"\\e[1~", L"ed-move-to-beg"},
       {L"\\e[F", L"ed-move-to-end"},       {L"\\eOF", L"ed-move-to-end"},  {L"\\e[4~", L"ed-move-to-end"},
+      {L"\\ex", L"ed-unassigned"},  // The library's own commands: they start programs.
       {L"\\e[3~", L"ed-delete-next-char"}, {L"\\e[1;5D", L"ed-prev-word"}, {L"\\e[1;5C", L"em-next-word"},
   };
   for (const Binding& binding : kBindings) el_wset(line_.get(), EL_BIND, binding.key, binding.function, nullptr);

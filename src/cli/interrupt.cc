@@ -15,12 +15,15 @@ namespace {
 std::atomic<headrace_session*> target{nullptr};
 static_assert(std::atomic<headrace_session*>::is_always_lock_free);
 std::atomic<bool> terminated{false};
+std::atomic<bool> held{false};
+std::atomic<bool> interrupted{false};  // While held.
 
 void handle_interrupt(int number) {
   if (number == SIGTERM) terminated.store(true);
+  if (held.load()) interrupted.store(true);
   if (headrace_session* session = target.exchange(nullptr)) {
     headrace_session_cancel(session);
-  } else {
+  } else if (!held.load()) {
     erase_progress();
     _exit(kCancelled);
   }
@@ -46,8 +49,25 @@ bool was_terminated() {
   return terminated.load();
 }
 
+InterruptHold::InterruptHold() {
+  interrupted.store(false);
+  held.store(true);
+}
+
+InterruptHold::~InterruptHold() {
+  held.store(false);
+  interrupted.store(false);
+}
+
+bool InterruptHold::was_interrupted() const {
+  return interrupted.load();
+}
+
 InterruptTarget::InterruptTarget(headrace_session* session) {
   target.store(session);
+  if (!interrupted.load()) return;  // Either this sees it, or the handler sees the target.
+  target.store(nullptr);
+  headrace_session_cancel(session);
 }
 
 InterruptTarget::~InterruptTarget() {

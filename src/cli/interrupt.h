@@ -11,7 +11,21 @@ void install_signal_handlers();
 /// Whether SIGTERM has come: what runs was cancelled, and the program shall end.
 bool was_terminated();
 
-/// While this lives, the first Ctrl-C or SIGTERM cancels `session` instead, and the second ends the process.
+/// While this lives, Ctrl-C and SIGTERM do not end the process: what is at work is to end well. The first that came
+/// before an InterruptTarget stood cancels its session at once. At most one lives at a time.
+class InterruptHold {
+ public:
+  InterruptHold();
+  ~InterruptHold();
+  InterruptHold(const InterruptHold&) = delete;
+  InterruptHold& operator=(const InterruptHold&) = delete;
+
+  /// Whether one has come.
+  bool was_interrupted() const;
+};
+
+/// While this lives, the first Ctrl-C or SIGTERM cancels `session` instead, and the second ends the process, unless
+/// it is held.
 class InterruptTarget {
  public:
   explicit InterruptTarget(headrace_session* session);

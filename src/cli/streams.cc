@@ -62,6 +62,14 @@ std::string read_all(int descriptor, const std::string& name, size_t bytes_max) 
 
 }  // namespace
 
+void fill_closed_streams() {
+  for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // The lowest that is free, so this one; for input and output alike, as output to it shall fail.
+    if (::open("/dev/null", O_RDONLY) < 0) return;
+  }
+}
+
 void write_stdout(std::string_view bytes) {
   if (stdout_is_terminal()) erase_progress();
   const int failure = write_all(STDOUT_FILENO, bytes);

@@ -8,6 +8,10 @@ namespace headrace::cli {
 // Standard streams and the files that the user names. Failures are StreamErrors with the system's reason; a standard
 // output that nobody reads any more is ReaderGone. Lines of progress (cli/progress.h) are erased before other text.
 
+/// Once, at start: a standard stream that is closed is opened so that reading finds the end and writing fails. A file
+/// opened later would be taken for it otherwise.
+void fill_closed_streams();
+
 void write_stdout(std::string_view bytes);
 /// A line for the person at the terminal: "headrace: <text>" on standard error. Names in it may come from files: they
 /// cannot drive a terminal. Never fails.

@@ -68,6 +68,18 @@ class Session::PhaseTimer {
   const SteadyClock::time_point start_ = SteadyClock::now();
 };
 
+/// The time in which `cancel` stops this call, and not the next one.
+class Session::CancelScope {
+ public:
+  explicit CancelScope(Session& session) : session_(session) {}
+  ~CancelScope() { session_.take_cancelled(); }
+  CancelScope(const CancelScope&) = delete;
+  CancelScope& operator=(const CancelScope&) = delete;
+
+ private:
+  Session& session_;
+};
+
 Session::~Session() {
   engine_.give_back(std::move(memory_), snapshots_);
 }
@@ -138,6 +150,7 @@ Status Session::evaluate(std::span<const TokenId> ids, const EvaluateOptions& op
   TRY(check_usable());
   if (ids.empty()) return error(Code::kArgument, "evaluation needs at least one token");
   TRY(check_new_ids(ids));
+  const CancelScope cancel_scope(*this);
   const PhaseTimer timer(*this, &Statistics::prefill_s);
   const auto timed_on_token = timed(on_token, callbacks_s_);
   const auto timed_on_progress = timed(on_progress, callbacks_s_);
@@ -240,6 +253,7 @@ Status Session::begin_conversation(std::span<const TokenId> prompt) {
 /// Runs what is left of the sequence and appends an answer, whose tokens `ids` receives. Cancelling is no error.
 Result<Finish> Session::continue_sequence(Answer& answer, const GenerateOptions& options, std::vector<TokenId>& ids,
                                           OnProgress on_progress) {
+  const CancelScope cancel_scope(*this);
   const size_t tokens_most = capacity_tokens() + 1;
   ids.reserve(options.tokens_max == 0 ? tokens_most : std::min(options.tokens_max, tokens_most));
   counters_.ttft_s.reset();

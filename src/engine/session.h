@@ -135,6 +135,7 @@ class Session {
  private:
   friend class Engine;
   class PhaseTimer;
+  class CancelScope;
 
   Session(Engine& engine, SessionMemory memory) : engine_(engine), memory_(std::move(memory)) {}
 

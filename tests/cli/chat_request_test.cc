@@ -36,7 +36,9 @@ TEST(ChatRequest, WhatWasNotSavedByItChangesNothing) {
   const std::string nested = R"({"system":"","thinking":"","messages":[)" + deep + std::string(100'000, ']') + "]}";
   for (const std::string& text : {std::string(), std::string("{}"), std::string("[1]"), std::string("not JSON"), deep,
                                   nested, std::string(R"({"system":"","thinking":"","messages":{}})"),
-                                  std::string(R"({"system":1,"thinking":"","messages":[]})")}) {
+                                  std::string(R"({"system":1,"thinking":"","messages":[]})"),
+                                  std::string(R"({"system":"","thinking":"loud","messages":[]})"),
+                                  std::string(R"({"system":"","thinking":"","messages":[1]})")}) {
     ChatRequest request = some_request();
     EXPECT_FALSE(request.restore(text)) << text.substr(0, 80);
     EXPECT_EQ(request.json(), some_request().json());

@@ -310,6 +310,24 @@ TEST(Session, CancelDuringAPromptStopsAtTheNextChunkAndTheRestIsTakenInLater) {
   EXPECT_EQ(generate(*session, {}, {.tokens_max = 1}).value().ids, (Ids{7}));
 }
 
+TEST(Session, CancelThatComesWithTheLastTokenDoesNotStopTheNextCall) {
+  FakeScript script;
+  const auto engine = fake_engine(script);
+  const auto session = engine->create_session().take_value();
+  const auto cancel = [&](const AnswerPiece&) {
+    session->cancel();
+    return true;
+  };
+  EXPECT_EQ(session->generate(Ids{1}, {.tokens_max = 1}, cancel, kNoProgress).value().finish, Finish::kLength);
+  EXPECT_EQ(generate(*session, {}, {.tokens_max = 2}).value().ids.size(), 2u);
+  const auto cancel_in_progress = [&](size_t done, size_t total) {
+    if (done == total) session->cancel();
+    return true;
+  };
+  EXPECT_TRUE(session->evaluate(Ids{5}, {}, kIgnoreToken, cancel_in_progress));
+  EXPECT_EQ(generate(*session, {}, {.tokens_max = 2}).value().ids.size(), 2u);
+}
+
 TEST(Session, CancelBeforeACallStopsItAtOnce) {
   FakeScript script;
   const auto engine = fake_engine(script);

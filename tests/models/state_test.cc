@@ -13,6 +13,7 @@
 #include "models/shapes/released_shapes.h"
 #include "models/shapes/virtual_checkpoint.h"
 #include "support/oracle_vectors.h"
+#include "support/sanitizers.h"
 
 namespace headrace {
 namespace {
@@ -161,6 +162,7 @@ TEST(ModelState, AVisitEndsWithTheErrorOfItsVisitor) {
 TEST(ModelState, OfTheReleasedModelsHasTheSizesOfTheSpecification) {
   for (const auto& [name, recurrent_layers, heads, positional_layers] :
        {std::tuple("kimi-linear-48b", 20, 32, 7), std::tuple("kimi-k3", 69, 96, 24)}) {
+    if (test::kIsSanitized && positional_layers == 24) continue;  // Its half a million tensors take a minute then.
     Budget budget(SIZE_MAX);
     const Log log;
     const FileOpener opener = virtual_checkpoint_opener(*released_shape(name)).take_value();

@@ -107,6 +107,8 @@ double peak_memory_mb() {
 
 TEST(VirtualCheckpoint, OpensTheReleasedModelsInSecondsAndLittleMemory) {
   for (const auto& [shape, parameters] : {std::pair("kimi-linear-48b", 49'122'681'728u), {"kimi-k3", size_t{0}}}) {
+    if (test::kIsSanitized && parameters == 0)
+      continue;  // Half a million tensors take it a minute; the code is the same.
     const double before_mb = peak_memory_mb();
     const auto start = std::chrono::steady_clock::now();
     const FileOpener opener = virtual_checkpoint_opener(released_shape(shape).value()).take_value();

@@ -155,6 +155,10 @@ Result<JsonValue> parse_json(std::string_view text, const JsonBounds& bounds) {
   if (text.size() > bounds.bytes_max) {
     return error(Code::kArgument, "%zu bytes of JSON, more than the %zu allowed", text.size(), bounds.bytes_max);
   }
+  // The library takes a zero byte for the end of the text.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return error(Code::kFormat, "not JSON: a zero byte at byte %zu", zero);
+  }
   Builder builder(bounds);
   // What it returns is whether the builder took everything; `take` knows the same, and why not.
   (void)WideJson::sax_parse(text.begin(), text.end(), &builder);

@@ -105,6 +105,15 @@ TEST(JsonValue, RefusesWhatIsNotJson) {
   }
 }
 
+TEST(JsonValue, AZeroByteIsNotTheEnd) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"{}\0{garbage"s, "[1]\0"s, "\0"s, "\"a\0b\""s}) {
+    const auto parsed = parse_json(text, kInnerJsonBounds);
+    ASSERT_FALSE(parsed);
+    EXPECT_EQ(parsed.error().code, Code::kFormat);
+  }
+}
+
 TEST(JsonValue, SaysWhereItStopsToBeJson) {
   const auto value = parse_json("{\"a\": tru}", kInnerJsonBounds);
   ASSERT_FALSE(value);
