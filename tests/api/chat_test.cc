@@ -132,6 +132,42 @@ TEST_F(Chat, AskingTheSameAgainGivesTheSameAgain) {
   EXPECT_EQ(again.message, first.message);
 }
 
+// Clients write the arguments of a call again in their own way.
+TEST_F(Chat, ACallThatComesBackInOtherSpacingIsTheSameConversation) {
+  const auto request = [](const std::string& arguments) {
+    const Json call = {{"id", "a"}, {"type", "function"}, {"function", {{"name", "look"}, {"arguments", arguments}}}};
+    return Json{{"thinking", false},
+                {"messages",
+                 {{{"role", "user"}, {"content", "Look in the box."}},
+                  {{"role", "assistant"}, {"content", ""}, {"tool_calls", Json::array({call})}},
+                  {{"role", "tool"}, {"tool_call_id", "a"}, {"content", "a red kite"}}}}};
+  };
+  api::GenerateOptions options;
+  options.tokens_max = 5;
+  const api::Reply first = reply(request(R"({"box":1,"deep":[true,null]})"), options);
+  const api::Reply again = reply(request("{ \"box\" : 1,\n \"deep\": [true , null] }"), options);
+  EXPECT_EQ(again.ids, first.ids);
+  EXPECT_EQ(again.prompt_tokens, first.prompt_tokens);
+  // Keys in another order are another text: the answer is that of a fresh session.
+  const Json other_order = request(R"({"deep":[true,null],"box":1})");
+  const api::Reply turned = reply(other_order, options);
+  session_.reset();
+  EXPECT_EQ(reply(other_order, options).ids, turned.ids);
+}
+
+TEST_F(Chat, ASeedGivesTheSameAnswerAfterOtherRequests) {
+  api::GenerateOptions options;
+  options.temperature = 1;
+  options.seed = 7;
+  options.tokens_max = 30;
+  const api::Reply first = reply(request_of(plain_), options);
+  options.seed = 8;
+  EXPECT_NE(reply(request_of(plain_), options).ids, first.ids);
+  reply(request_of(thinking_), options);
+  options.seed = 7;
+  EXPECT_EQ(reply(request_of(plain_), options).ids, first.ids);
+}
+
 TEST_F(Chat, ATokenLimitIsLengthAndKeepsWhatIsThere) {
   api::GenerateOptions options;
   options.tokens_max = 3;
