@@ -274,7 +274,7 @@ Status Session::prefill(OnProgress on_progress) {
 }
 
 /// Takes back what was lent to a prompt, whatever became of it.
-Status Session::end_prompt(Status status) {
+Status Session::end_prompt(const Status& status) {
   const Status arranged = engine_.arrange_for_answer();
   if (!arranged) needs_reset_ = true;
   return status ? arranged : status;

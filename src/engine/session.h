@@ -157,7 +157,7 @@ class Session {
   Status run(std::span<const TokenId> ids, const ForwardOutput& output);
   Status prefill(OnProgress on_progress);
   Status prefill_chunks(OnProgress on_progress);
-  Status end_prompt(Status status);
+  Status end_prompt(const Status& status);
   Status evaluate_all(const EvaluateOptions& options, OnToken on_token, OnProgress on_progress);
   Status evaluate_chunk(size_t first, size_t count, const EvaluateOptions& options, OnToken on_token);
   Status begin_conversation(std::span<const TokenId> prompt);

@@ -204,24 +204,30 @@ Result<SnapshotHeader> SnapshotReader::check(const SnapshotTarget& target) {
   });
 }
 
+/// Everything between the header and the hash.
+Status SnapshotReader::copy_sections(const SnapshotHeader& header, SnapshotContents& contents) {
+  ENSURE(header.token_count <= contents.ids.size());
+  TRY(copy_next(std::as_writable_bytes(contents.ids.first(static_cast<size_t>(header.token_count)))));
+  if (header.has_logits) TRY(copy_next(std::as_writable_bytes(contents.logits)));
+  for (const StatePart part : kParts) {
+    TRY(contents.state.visit(part, static_cast<size_t>(header.position),
+                             [&](std::span<std::byte> piece) { return copy_next(piece); }));
+  }
+  contents.note.resize(static_cast<size_t>(header.padded_note_bytes()));
+  TRY(copy_next(std::as_writable_bytes(std::span(contents.note))));
+  contents.note.resize(static_cast<size_t>(header.note_bytes));
+  return {};
+}
+
 Status SnapshotReader::read(const SnapshotHeader& header, SnapshotContents& contents) {
   return with_path([&]() -> Status {
     const SnapshotHeader again = TRY(read_header());
     if (again != header) return error(Code::kFormat, "it changed while it was read");
-    ENSURE(header.token_count <= contents.ids.size());
-    TRY(copy_next(std::as_writable_bytes(contents.ids.first(static_cast<size_t>(header.token_count)))));
-    if (header.has_logits) TRY(copy_next(std::as_writable_bytes(contents.logits)));
-    const auto tokens = static_cast<size_t>(header.position);
-    for (const StatePart part : kParts) {
-      TRY(contents.state.visit(part, tokens, [&](std::span<std::byte> piece) { return copy_next(piece); }));
-    }
-    contents.note.resize(static_cast<size_t>(header.padded_note_bytes()));
-    TRY(copy_next(std::as_writable_bytes(std::span(contents.note))));
-    contents.note.resize(static_cast<size_t>(header.note_bytes));
+    TRY(copy_sections(header, contents));
     // Not only sound, but the one that was looked at.
     const Hash128 hash = TRY(check_hash());
     if (hash != checked_hash_) return error(Code::kFormat, "it changed while it was read");
-    contents.state.set_position(tokens);
+    contents.state.set_position(static_cast<size_t>(header.position));
     return {};
   });
 }

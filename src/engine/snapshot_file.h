@@ -62,6 +62,7 @@ class SnapshotReader {
   Result<SnapshotHeader> read_header();
   Status check_ids(const SnapshotHeader& header);
   Status check_numbers(uint64_t bytes, const SnapshotTarget& target);
+  Status copy_sections(const SnapshotHeader& header, SnapshotContents& contents);
   Status skip(uint64_t bytes);
   Result<Hash128> check_hash();
   template <class Body>

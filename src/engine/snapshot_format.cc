@@ -1,5 +1,6 @@
 #include "engine/snapshot_format.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -100,7 +101,8 @@ Result<SnapshotHeader> parse_snapshot_header(std::span<const std::byte, Snapshot
   const bool is_whole = stored.version == SnapshotHeader::kVersion && stored.header_bytes == SnapshotHeader::kBytes &&
                         stored.hash == hash_of(stored);
   if (!is_whole) return error(Code::kFormat, "its header is damaged");
-  if (stored.flags > kHasLogits || stored.reserved != std::array<uint64_t, 3>()) {
+  const auto is_set = [](uint64_t number) { return number != 0; };
+  if (stored.flags > kHasLogits || std::ranges::any_of(stored.reserved, is_set)) {
     return error(Code::kFormat, "its header holds what this version does not know");
   }
   const SnapshotHeader header = {.model = {stored.model_low, stored.model_high},
