@@ -330,15 +330,18 @@ Status Engine::check_vocabularies() const {
                tokenizer_->vocabulary_size(), info().vocabulary_size);
 }
 
-/// Kimi K3's configuration names the end of a message only, while a story ends with another token of its chat format.
+/// Kimi K3's tokenizer and its configuration name different ends: a story ends with the one, a message with the other.
 void Engine::find_stop_ids() {
   stop_ids_ = info().stop_ids;
-  const ChatFormat* format = tokenizer_ ? find_chat_format(*tokenizer_) : nullptr;
-  if (!format) return;
-  for (const ControlLiteral stop : format->stops) {
-    const std::optional<TokenId> id = tokenizer_->control_id(stop.name());
+  if (!tokenizer_) return;
+  const auto add = [this](std::string_view name) {
+    const std::optional<TokenId> id = tokenizer_->control_id(name);
     if (id && std::ranges::find(stop_ids_, *id) == stop_ids_.end()) stop_ids_.push_back(*id);
-  }
+  };
+  add("[EOS]");
+  const ChatFormat* format = find_chat_format(*tokenizer_);
+  if (!format) return;
+  for (const ControlLiteral stop : format->stops) add(stop.name());
 }
 
 Result<std::unique_ptr<Session>> Engine::create_session() {

@@ -122,7 +122,7 @@ Result<std::string> describe_model(const std::string& folder) {
 std::string tokenizer_info_json(const Tokenizer& tokenizer) {
   const ChatFormat* format = find_chat_format(tokenizer);
   Json json = {{"vocabulary_size", tokenizer.vocabulary_size()},
-               {"chat_format", text_or_null(chat_format_name(tokenizer))},
+               {"chat_format", text_or_null(format ? format->name : "")},
                {"thinking", format != nullptr && format->has_thinking},
                {"sampling", nullptr}};
   if (format && format->sampling) {

@@ -1,5 +1,7 @@
 #include "engine/fakes.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 namespace headrace::test {
@@ -193,7 +195,12 @@ class FakeTokenizer : public Tokenizer {
   }
   bool is_control(TokenId) const override { return false; }
   bool is_special(TokenId) const override { return false; }
-  std::optional<TokenId> control_id(std::string_view) const override { return std::nullopt; }
+  /// Texts are names as well, for whoever asks.
+  std::optional<TokenId> control_id(std::string_view name) const override {
+    const auto found = std::ranges::find(texts_, name);
+    if (found == texts_.end()) return std::nullopt;
+    return static_cast<TokenId>(found - texts_.begin());
+  }
   size_t vocabulary_size() const override { return texts_.size(); }
   size_t memory_bytes() const override { return 100; }
 
@@ -223,6 +230,16 @@ std::unique_ptr<Engine> fake_engine(FakeScript& script, std::vector<std::string>
   }
   if (options.thread_count == 0) options.thread_count = 1;
   return Engine::open(options, fake_sources(script, std::move(texts))).take_value();
+}
+
+std::vector<TokenId> generate(Session& session, const std::vector<TokenId>& prompt, size_t tokens) {
+  auto answer = session.generate(prompt, {.tokens_max = tokens}, kIgnorePiece, kNoProgress);
+  EXPECT_TRUE(answer) << answer.error().message;
+  return answer ? answer.value().ids : std::vector<TokenId>();
+}
+
+std::vector<TokenId> ids_of(const Session& session) {
+  return {session.ids().begin(), session.ids().end()};
 }
 
 }  // namespace headrace::test

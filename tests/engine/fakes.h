@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/session.h"
 
 namespace headrace::test {
 
@@ -63,5 +64,14 @@ inline void let_win(std::span<float> logits, TokenId id) {
   for (float& logit : logits) logit = 0;
   logits[static_cast<size_t>(id)] = 1;
 }
+
+inline constexpr auto kNoProgress = [](size_t, size_t) { return true; };
+inline constexpr auto kIgnorePiece = [](const AnswerPiece&) { return true; };
+inline constexpr auto kIgnoreToken = [](const EvaluatedToken&) { return true; };
+
+/// The ids of an answer of at most `tokens` tokens, which must come.
+std::vector<TokenId> generate(Session& session, const std::vector<TokenId>& prompt, size_t tokens);
+/// The sequence.
+std::vector<TokenId> ids_of(const Session& session);
 
 }  // namespace headrace::test

@@ -14,30 +14,27 @@
 #include "engine/fakes.h"
 #include "engine/session.h"
 #include "engine/snapshot_format.h"
+#include "support/failing_writes.h"
 #include "support/test_files.h"
 
 namespace headrace {
 namespace {
 
+using test::g_calls;
+using test::g_fail_at;
+using test::kFailingCalls;
+
 using test::fake_engine;
 using test::FakeScript;
+using test::generate;
+using test::ids_of;
+using test::kIgnorePiece;
+using test::kIgnoreToken;
+using test::kNoProgress;
 using test::plain_read;
 using Ids = std::vector<TokenId>;
 
-constexpr auto kNoProgress = [](size_t, size_t) { return true; };
-constexpr auto kIgnorePiece = [](const AnswerPiece&) { return true; };
-constexpr auto kIgnoreToken = [](const EvaluatedToken&) { return true; };
 constexpr size_t kHeaderBytes = SnapshotHeader::kBytes;
-
-Ids generate(Session& session, const Ids& prompt, size_t tokens) {
-  auto answer = session.generate(prompt, {.tokens_max = tokens}, kIgnorePiece, kNoProgress);
-  EXPECT_TRUE(answer) << answer.error().message;
-  return answer ? answer.value().ids : Ids();
-}
-
-Ids ids_of(const Session& session) {
-  return {session.ids().begin(), session.ids().end()};
-}
 
 EngineOptions options_with(size_t context_tokens) {
   EngineOptions options;
@@ -299,21 +296,6 @@ TEST_F(SessionFile, NothingIsTakenOfTheBudget) {
 }
 
 // ---- Failing calls ----
-
-int g_calls = 0;    // So far,
-int g_fail_at = 0;  // and the one that fails.
-
-bool fails() {
-  errno = ENOSPC;
-  return g_calls++ == g_fail_at;
-}
-
-const WriteCalls kFailingCalls = {
-    .create = [](char* path) { return fails() ? -1 : kWriteCalls.create(path); },
-    .write = [](int fd, const void* bytes, size_t size) -> ssize_t { return fails() ? -1 : ::write(fd, bytes, size); },
-    .sync = [](int fd) { return fails() ? -1 : ::fsync(fd); },
-    .rename = [](const char* from, const char* to) { return fails() ? -1 : ::rename(from, to); },
-};
 
 TEST_F(SessionFile, WhicheverWriteFailsTheOldFileSurvivesAndTheSessionGoesOn) {
   const std::string old = saved();

@@ -14,11 +14,12 @@ namespace {
 
 using test::fake_engine;
 using test::FakeScript;
+using test::generate;
+using test::ids_of;
+using test::kIgnorePiece;
+using test::kIgnoreToken;
+using test::kNoProgress;
 using Ids = std::vector<TokenId>;
-
-constexpr auto kNoProgress = [](size_t, size_t) { return true; };
-constexpr auto kIgnorePiece = [](const AnswerPiece&) { return true; };
-constexpr auto kIgnoreToken = [](const EvaluatedToken&) { return true; };
 
 /// Logits that depend on every token of the sequence, so that a wrong one shows.
 void fill_from_all(std::span<const TokenId> sequence, std::span<float> logits) {
@@ -33,16 +34,6 @@ void fill_from_all(std::span<const TokenId> sequence, std::span<float> logits) {
 struct Script : FakeScript {
   Script() { fill_logits = fill_from_all; }
 };
-
-Ids generate(Session& session, const Ids& prompt, size_t tokens) {
-  auto answer = session.generate(prompt, {.tokens_max = tokens}, kIgnorePiece, kNoProgress);
-  EXPECT_TRUE(answer) << answer.error().message;
-  return answer ? answer.value().ids : Ids();
-}
-
-Ids ids_of(const Session& session) {
-  return {session.ids().begin(), session.ids().end()};
-}
 
 /// What a session that never did anything else answers.
 Ids fresh_answer(const Ids& prompt, size_t tokens) {

@@ -62,6 +62,18 @@ TEST(Session, StopsAtAStopIdWithoutItsText) {
   EXPECT_EQ(piece_ids, answer.ids);
 }
 
+TEST(Session, StopsAtTheEndOfTextOfATokenizerWithoutChatFormat) {
+  FakeScript script;
+  script.stop_ids = {9};
+  std::vector<std::string> texts = letters(16);
+  texts[6] = "[EOS]";
+  const auto engine = fake_engine(script, texts);
+  const auto session = engine->create_session().take_value();
+  const Generation answer = generate(*session, {3}, {.tokens_max = 40}).value();
+  EXPECT_EQ(answer.ids, (Ids{4, 5, 6}));
+  EXPECT_EQ(answer.finish, Finish::kStop);
+}
+
 TEST(Session, StopIdsAreTokensLikeOthersWhenAskedFor) {
   FakeScript script;
   script.stop_ids = {5};

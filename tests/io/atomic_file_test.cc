@@ -11,10 +11,16 @@
 #include <string>
 #include <string_view>
 
+#include "support/failing_writes.h"
 #include "support/test_files.h"
 
 namespace headrace {
 namespace {
+
+using test::g_calls;
+using test::g_error;
+using test::g_fail_at;
+using test::kFailingCalls;
 
 using test::plain_read;
 using test::TempFolder;
@@ -110,22 +116,6 @@ TEST(AtomicFile, AFolderThatIsNotThereIsAnErrorThatNamesThePath) {
 }
 
 // ---- Failing calls ----
-
-int g_calls = 0;       // So far,
-int g_fail_at = 0;     // the one that fails,
-int g_error = ENOSPC;  // and how.
-
-bool fails() {
-  errno = g_error;
-  return g_calls++ == g_fail_at;
-}
-
-const WriteCalls kFailingCalls = {
-    .create = [](char* path) { return fails() ? -1 : kWriteCalls.create(path); },
-    .write = [](int fd, const void* bytes, size_t size) -> ssize_t { return fails() ? -1 : ::write(fd, bytes, size); },
-    .sync = [](int fd) { return fails() ? -1 : ::fsync(fd); },
-    .rename = [](const char* from, const char* to) { return fails() ? -1 : ::rename(from, to); },
-};
 
 TEST(AtomicFile, WhicheverCallFailsTheOldFileOrTheNewOneIsThereAndNothingElse) {
   constexpr int kCalls = 6;  // Create, two writes, sync, rename, sync of the folder.
