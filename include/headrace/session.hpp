@@ -15,6 +15,7 @@
 #include "headrace/headrace.h"
 
 namespace headrace::api {
+
 /// Returns false to cancel.
 using Progress = std::function<bool(size_t done_tokens, size_t total_tokens)>;
 
@@ -123,8 +124,7 @@ class Session {
 
   Generation generate(std::span<const int32_t> ids, const GenerateOptions& options, const OnPiece& on_piece) {
     Call<OnPiece> call{{}, on_piece, options.on_progress};
-    std::vector<const char*> stops;
-    for (const std::string& stop : options.stops) stops.push_back(stop.c_str());
+    const std::vector<const char*> stops = raw_stops(options);
     const headrace_generate_options raw = raw_options(options, stops, call);
     headrace_generation result{};
     result.struct_size = sizeof result;
@@ -142,8 +142,7 @@ class Session {
   /// The model's answer to a conversation (see headrace_session_reply).
   Reply reply(std::string_view request, const GenerateOptions& options, const OnPiece& on_piece) {
     Call<OnPiece> call{{}, on_piece, options.on_progress};
-    std::vector<const char*> stops;
-    for (const std::string& stop : options.stops) stops.push_back(stop.c_str());
+    const std::vector<const char*> stops = raw_stops(options);
     const headrace_generate_options raw = raw_options(options, stops, call);
     headrace_reply result{};
     result.struct_size = sizeof result;
@@ -197,6 +196,11 @@ class Session {
     }
   };
 
+  static std::vector<const char*> raw_stops(const GenerateOptions& options) {
+    std::vector<const char*> stops;
+    for (const std::string& stop : options.stops) stops.push_back(stop.c_str());
+    return stops;
+  }
   static headrace_generate_options raw_options(const GenerateOptions& options, const std::vector<const char*>& stops,
                                                Call<OnPiece>& call) {
     headrace_generate_options raw{};

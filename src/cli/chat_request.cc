@@ -1,5 +1,9 @@
 #include "cli/chat_request.h"
 
+#include <algorithm>
+
+#include "cli/values.h"
+
 namespace headrace::cli {
 
 using Json = nlohmann::ordered_json;
@@ -18,14 +22,6 @@ Json parse_object(std::string_view text) {
   Json object = Json::parse(text, watch, false);
   if (!object.is_object() || is_deep) return nullptr;
   return object;
-}
-
-}  // namespace
-
-namespace {
-
-bool is_thinking_word(const std::string& word) {
-  return word.empty() || ("|" + std::string(kThinkingWords) + "|").find("|" + word + "|") != std::string::npos;
 }
 
 }  // namespace
@@ -65,9 +61,10 @@ bool ChatRequest::restore(std::string_view saved) {
   if (!all["system"].is_string() || !all["thinking"].is_string() || !all["messages"].is_array()) return false;
   const auto is_object = [](const Json& message) { return message.is_object(); };
   if (!std::all_of(all["messages"].begin(), all["messages"].end(), is_object)) return false;
-  if (!is_thinking_word(all["thinking"].get<std::string>())) return false;
+  const auto thinking = all["thinking"].get<std::string>();
+  if (!thinking.empty() && !is_one_of(thinking, kThinkingWords)) return false;
   system_ = all["system"].get<std::string>();
-  thinking_ = all["thinking"].get<std::string>();
+  thinking_ = thinking;
   messages_ = all["messages"];
   return true;
 }

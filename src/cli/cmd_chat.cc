@@ -14,7 +14,6 @@
 #include "cli/generation.h"
 #include "cli/interrupt.h"
 #include "cli/line_editor.h"
-#include "cli/model_path.h"
 #include "cli/open_model.h"
 #include "cli/reply.h"
 #include "cli/streams.h"
@@ -166,12 +165,9 @@ void run_slash_command(Chat& chat, std::string_view line) {
 }
 
 void tell_end(const Chat& chat, const api::Reply& reply) {
-  if (reply.finish == HEADRACE_FINISH_CANCELLED) {
-    chat.note(reply.ids.empty() ? "[stopped: your message is forgotten]" : "[stopped]");
-  }
-  if (reply.finish != HEADRACE_FINISH_LENGTH) return;
-  const bool is_asked_for = chat.settings.tokens_max == reply.ids.size();
-  chat.note(is_asked_for ? "[cut: as many tokens as -n allows]" : "[cut: the context is full; see --ctx]");
+  const std::string reason = end_reason(reply.finish, reply.ids.size(), chat.settings.tokens_max.value_or(0));
+  if (reason.empty()) return;
+  chat.note(fmt::format("[{}{}]", reason, reply.ids.empty() ? ": your message is forgotten" : ""));
 }
 
 void answer(Chat& chat, const std::string& text) {
@@ -185,7 +181,7 @@ void answer(Chat& chat, const std::string& text) {
     } else {
       chat.request.add_reply(reply.message);
     }
-    if (!Terminal(STDOUT_FILENO).is_terminal()) write_stdout("\n");
+    if (!stdout_is_terminal()) write_stdout("\n");
     tell_end(chat, reply);
   } catch (const api::Error& failure) {
     // Of a wrong request nothing has happened. After other failures the model's state is lost.
@@ -228,8 +224,7 @@ void keep_copies(Chat& chat) {
 }
 
 ChatFormatInfo checked_format(const Settings& settings) {
-  const api::Tokenizer tokenizer(model_folder(settings.arguments[0]));
-  ChatFormatInfo format = chat_format_info(tokenizer.view());
+  ChatFormatInfo format = chat_format_info(settings);
   if (format.name.empty()) {
     throw UsageError("this model has no chat format that this version knows; headrace run --raw continues a text");
   }

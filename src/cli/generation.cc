@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/exit_status.h"
+#include "cli/model_path.h"
 
 namespace headrace::cli {
 
-ChatFormatInfo chat_format_info(api::TokenizerView tokenizer) {
-  const auto json = nlohmann::json::parse(tokenizer.json());
+ChatFormatInfo chat_format_info(const Settings& settings) {
+  const api::Tokenizer tokenizer(model_folder(settings.arguments.at(0)));
+  const auto json = nlohmann::json::parse(tokenizer.view().json());
   ChatFormatInfo info;
   if (!json["chat_format"].is_null()) info.name = json["chat_format"];
   info.has_thinking = json["thinking"];
@@ -36,6 +38,13 @@ api::GenerateOptions generate_options(const Settings& settings, const ChatFormat
 void check_thinking(std::string_view thinking, const ChatFormatInfo& format) {
   if (format.has_thinking || thinking.empty() || thinking == "off") return;
   throw UsageError(fmt::format("this model does not reason (chat format {}): only off is possible", format.name));
+}
+
+std::string end_reason(headrace_finish finish, size_t token_count, size_t tokens_max) {
+  if (finish == HEADRACE_FINISH_CANCELLED) return "stopped";
+  if (finish != HEADRACE_FINISH_LENGTH) return "";
+  if (token_count == tokens_max) return "cut: as many tokens as -n allows";
+  return "cut: the context is full; --ctx sets a larger one";
 }
 
 const char* finish_name(headrace_finish finish) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "cli/answer_printer.h"
@@ -7,11 +9,13 @@
 
 namespace headrace::cli {
 
-/// Hands the pieces of an answer to a printer.
-void print_piece(AnswerPrinter& printer, const headrace_piece& piece);
+// Both print an answer as it is made (null: print nothing), with progress on standard error while the prompt is read.
+// The first Ctrl-C stops the answer.
 
-/// Lets the model answer, and prints the answer as it is made (null: prints nothing): progress on standard error while
-/// the prompt is read, and the first Ctrl-C stops the answer.
+/// Continues the sequence.
+api::Generation print_generation(api::Session& session, std::span<const int32_t> ids, api::GenerateOptions options,
+                                 AnswerPrinter* printer);
+/// Lets the model answer a conversation.
 api::Reply print_reply(api::Session& session, const std::string& request, api::GenerateOptions options,
                        AnswerPrinter* printer);
 

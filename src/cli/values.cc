@@ -96,12 +96,17 @@ std::vector<int32_t> token_ids(std::string_view text) {
   return ids;
 }
 
-std::string one_of(std::string_view text, std::string_view allowed) {
+bool is_one_of(std::string_view text, std::string_view allowed) {
   for (std::string_view rest = allowed; !rest.empty();) {
     const size_t end = std::min(rest.find('|'), rest.size());
-    if (text == rest.substr(0, end)) return std::string(text);
+    if (text == rest.substr(0, end)) return true;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
+  return false;
+}
+
+std::string one_of(std::string_view text, std::string_view allowed) {
+  if (is_one_of(text, allowed)) return std::string(text);
   refuse(text, fmt::format("one of {}", allowed));
 }
 

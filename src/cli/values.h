@@ -29,6 +29,8 @@ uint64_t size_bytes(std::string_view text);
 /// Token ids separated by commas or white space; may be empty.
 std::vector<int32_t> token_ids(std::string_view text);
 
+/// Whether `text` is one of `allowed` (separated by '|').
+bool is_one_of(std::string_view text, std::string_view allowed);
 /// `text` when it is one of `allowed` (separated by '|').
 std::string one_of(std::string_view text, std::string_view allowed);
 
